@@ -1,0 +1,63 @@
+import type { JsonObject } from './json.ts'
+
+/** Whether trying again can help: never, at once, or after waiting or mending something. */
+export type Retry = 'never' | 'now' | 'after'
+/** Who has to change something for the error to go away. */
+export type Blame = 'caller' | 'model' | 'tool' | 'sandbox' | 'runtime'
+
+/** Every error code of the library, with the retry and blame that follow from it. */
+const codes = {
+  'invalid-argument': ['never', 'caller'],
+  'invalid-json': ['never', 'caller'],
+  'invalid-chunk': ['never', 'caller'],
+  'foreign-chunk': ['never', 'caller'],
+  'unknown-chunk': ['never', 'caller'],
+  'merge-nothing': ['never', 'caller'],
+  'placement-conflict': ['never', 'caller'],
+  'graph-incomplete': ['never', 'caller'],
+  'graph-cycle': ['never', 'caller'],
+  'unknown-session': ['never', 'caller'],
+  'format-malformed': ['never', 'caller'],
+  'format-newer': ['never', 'caller'],
+} as const satisfies Record<string, readonly [Retry, Blame]>
+
+export type ErrorCode = keyof typeof codes
+
+export interface RathErrorOptions {
+  cause?: unknown
+  /** Small facts for programs: ids, paths, counts. Never whole payloads, never secrets. */
+  data?: JsonObject
+}
+
+/** The one error class: the message names the thing, the value seen, what was expected and the next step. */
+export class RathError extends Error {
+  override readonly name = 'RathError'
+  readonly code: ErrorCode
+  readonly retry: Retry
+  readonly blame: Blame
+  readonly data: JsonObject
+
+  constructor(code: ErrorCode, message: string, options: RathErrorOptions = {}) {
+    super(message, 'cause' in options ? { cause: options.cause } : undefined)
+    this.code = code
+    this.retry = codes[code][0]
+    this.blame = codes[code][1]
+    this.data = options.data ?? {}
+  }
+}
+
+/** A short, safe picture of any value for an error message: never throws, never long. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') return clip(JSON.stringify(value))
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'function') return `function ${value.name || '(anonymous)'}`
+  if (typeof value !== 'object' || value === null) return String(value)
+  if (Array.isArray(value)) return `an array of ${value.length}`
+  const name = Object.getPrototypeOf(value)?.constructor?.name
+  if (name && name !== 'Object') return `a ${name}`
+  return clip(`{ ${Object.keys(value).join(', ')} }`)
+}
+
+function clip(text: string): string {
+  return text.length > 80 ? `${text.slice(0, 77)}…` : text
+}

@@ -1,0 +1,91 @@
+import { configure } from 'safe-stable-stringify'
+import { type ErrorCode, RathError, show } from './errors.ts'
+
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject
+export interface JsonObject {
+  readonly [key: string]: Json
+}
+
+/** What is wrong with a value, and where in it. */
+export interface Problem {
+  readonly path: string
+  readonly message: string
+}
+
+/** Deeper nesting is refused: no tool needs it, and every recursive reader is safe below it. */
+const maximumDepth = 256
+
+/**
+ * RFC 8785 canonical JSON of a value that `copyJson` has made. One extension: a lone surrogate, which the RFC
+ * has no form for, is written as its lower-case `\udxxx` escape, so that any string has a digest.
+ */
+export const canonicalJson = configure({ deterministic: true, strict: true }) as (value: unknown) => string
+
+/** A deep, frozen copy of plain JSON data. Anything JSON cannot hold is added to `problems` by its path. */
+export function copyJson(value: unknown, path: string, problems: Problem[], depth = 0): Json {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return value
+    case 'number':
+      if (Number.isFinite(value)) return value === 0 ? 0 : value
+      problems.push({ path, message: `${value} is not a JSON number; use null or a string` })
+      return null
+    case 'object':
+      if (value === null) return null
+      if (depth >= maximumDepth) {
+        problems.push({
+          path,
+          message: `nested deeper than ${maximumDepth} levels; flatten it or store it as text`,
+        })
+        return null
+      }
+      if (Array.isArray(value)) return copyArray(value, path, problems, depth)
+      if (isPlainObject(value)) return copyObject(value, path, problems, depth)
+  }
+  problems.push({ path, message: `${show(value)} is not JSON; convert it to plain data first` })
+  return null
+}
+
+function copyArray(value: readonly unknown[], path: string, problems: Problem[], depth: number): Json {
+  const copy: Json[] = []
+  for (let i = 0; i < value.length; i++) copy.push(copyJson(value[i], `${path}[${i}]`, problems, depth + 1))
+  return Object.freeze(copy)
+}
+
+function copyObject(value: object, path: string, problems: Problem[], depth: number): Json {
+  const copy: Record<string, Json> = {}
+  for (const key of Object.keys(value)) {
+    const member = (value as Record<string, unknown>)[key]
+    if (member === undefined) continue
+    const copied = copyJson(member, `${path}.${key}`, problems, depth + 1)
+    if (key === '__proto__') Object.defineProperty(copy, key, { value: copied, enumerable: true })
+    else copy[key] = copied
+  }
+  return Object.freeze(copy)
+}
+
+/** True for `{}` literals, `JSON.parse` results and null-prototype records; false for class instances. */
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype = Object.getPrototypeOf(value)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
+
+/** A frozen copy of `value`, or an error that lists everything in it that is not JSON. */
+export function toJson(value: unknown, name: string): Json {
+  const problems: Problem[] = []
+  const copy = copyJson(value, name, problems)
+  refuse('invalid-json', `${name} must be plain JSON data`, problems)
+  return copy
+}
+
+/** Throws one error naming every problem; returns when there is none. */
+export function refuse(code: ErrorCode, what: string, problems: readonly Problem[]): void {
+  if (problems.length === 0) return
+  const lines = problems.slice(0, 20).map(problem => `  ${problem.path}: ${problem.message}`)
+  if (problems.length > 20) lines.push(`  … and ${problems.length - 20} more`)
+  throw new RathError(code, `${what}:\n${lines.join('\n')}`, {
+    data: { paths: problems.slice(0, 20).map(problem => problem.path) },
+  })
+}

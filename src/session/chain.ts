@@ -1,0 +1,157 @@
+import type { Digest } from '../base/digest.ts'
+import type { Chunk, ChunkBody } from './chunk.ts'
+import { chunkText } from './chunk-text.ts'
+import { emptyFold, type Fold, fold } from './fold.ts'
+import { identify, identityOf } from './identity.ts'
+import { perceive, stateAfter } from './state.ts'
+
+/**
+ * A chunk in its chain. The body's fields are its own, frozen properties; how it hangs together with the others is
+ * private. `jump` points further back so that any index is reached in O(log n) steps (Myers' skew-binary list),
+ * while adding a chunk stays O(1) in time and memory however long the chain is.
+ */
+class Link {
+  readonly #previous: Link | undefined
+  readonly #jump: Link | undefined
+  readonly #index: number
+  readonly #fold: Fold
+  #id: Digest | undefined
+  #state: Digest | undefined
+
+  constructor(previous: Link | undefined, body: ChunkBody, id: Digest | undefined) {
+    Object.assign(this, body)
+    Object.freeze(this)
+    this.#previous = previous
+    this.#index = previous ? previous.#index + 1 : 0
+    this.#jump = previous && Link.#farther(previous)
+    this.#fold = fold(previous ? previous.#fold : emptyFold, this as unknown as Chunk)
+    this.#id = id
+  }
+
+  get index(): number {
+    return this.#index
+  }
+
+  get text(): string {
+    return chunkText(this as unknown as ChunkBody)
+  }
+
+  get id(): Digest {
+    if (this.#id !== undefined) return this.#id
+    for (const link of this.#unknown('id')) {
+      const previous = link.#previous
+      link.#id = identify(link as unknown as ChunkBody, previous && previous.#id)
+    }
+    return this.#id as unknown as Digest
+  }
+
+  get state(): Digest {
+    if (this.#state !== undefined) return this.#state
+    for (const link of this.#unknown('state')) {
+      const chunk = link as unknown as Chunk
+      const perceived = perceive(chunk, link.#fold.turn, () => backwards(previousOf(chunk)))
+      link.#state = stateAfter(previousOf(chunk), chunk, perceived)
+    }
+    return this.#state as unknown as Digest
+  }
+
+  /** The links up to this one that lack a digest, oldest first; a loop, because a chain can be a million long. */
+  #unknown(which: 'id' | 'state'): Link[] {
+    const links: Link[] = []
+    let link: Link | undefined = this
+    while (link && (which === 'id' ? link.#id : link.#state) === undefined) {
+      links.push(link)
+      link = link.#previous
+    }
+    return links.reverse()
+  }
+
+  toJSON(): object {
+    return { ...(this as object), id: this.id }
+  }
+
+  static previous(link: Link): Link | undefined {
+    return link.#previous
+  }
+
+  static fold(link: Link): Fold {
+    return link.#fold
+  }
+
+  static knownId(link: Link): Digest | undefined {
+    return link.#id
+  }
+
+  static #farther(previous: Link): Link {
+    const jump = previous.#jump
+    const second = jump && jump.#jump
+    if (jump === undefined || second === undefined) return previous
+    return previous.#index - jump.#index === jump.#index - second.#index ? second : previous
+  }
+
+  static at(link: Link, index: number): Link {
+    let here = link
+    while (here.#index > index) {
+      const jump = here.#jump
+      here = jump && jump.#index >= index ? jump : (here.#previous as Link)
+    }
+    return here
+  }
+}
+
+/** Adds a chunk behind `previous`. `id` is given only when the chunk was recorded before, and is then a claim to verify. */
+export function link(previous: Chunk | undefined, body: ChunkBody, id?: Digest): Chunk {
+  return new Link(asLink(previous), body, id) as unknown as Chunk
+}
+
+/** The same content behind another chunk: it keeps its branch and says where it came from. */
+export function relink(previous: Chunk | undefined, chunk: Chunk): Chunk {
+  return link(previous, { ...chunk, origin: identityOf(chunk) } as ChunkBody)
+}
+
+export function isLinked(value: unknown): value is Chunk {
+  return value instanceof Link
+}
+
+export function previousOf(chunk: Chunk): Chunk | undefined {
+  return Link.previous(asLink(chunk)) as unknown as Chunk | undefined
+}
+
+export function foldAt(tip: Chunk | undefined): Fold {
+  return tip ? Link.fold(asLink(tip)) : emptyFold
+}
+
+/** The chunk's id if it has been computed or claimed; never computes it. */
+export function knownId(chunk: Chunk): Digest | undefined {
+  return Link.knownId(asLink(chunk))
+}
+
+export function lengthOf(tip: Chunk | undefined): number {
+  return tip ? tip.index + 1 : 0
+}
+
+/** The chunk at `index` of the chain that ends in `tip`, in O(log n). */
+export function chunkAt(tip: Chunk, index: number): Chunk {
+  return Link.at(asLink(tip), index) as unknown as Chunk
+}
+
+/** The chunks of a chain from `start` to its tip, oldest first, in time linear in their number. */
+export function chunksFrom(tip: Chunk | undefined, start: number): Chunk[] {
+  const chunks: Chunk[] = new Array(Math.max(0, lengthOf(tip) - start))
+  for (let here = tip, i = chunks.length - 1; i >= 0; i--) {
+    chunks[i] = here as Chunk
+    here = previousOf(here as Chunk)
+  }
+  return chunks
+}
+
+/** The chunks of a chain from its tip to its first, one step at a time. */
+export function* backwards(tip: Chunk | undefined): Generator<Chunk, void, undefined> {
+  for (let here = tip; here; here = previousOf(here)) yield here
+}
+
+function asLink(chunk: Chunk): Link
+function asLink(chunk: Chunk | undefined): Link | undefined
+function asLink(chunk: Chunk | undefined): Link | undefined {
+  return chunk as unknown as Link | undefined
+}

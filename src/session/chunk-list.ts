@@ -1,0 +1,51 @@
+import { chunkAt, chunksFrom, lengthOf } from './chain.ts'
+import type { Chunk } from './chunk.ts'
+
+/** A session's chunks, read-only: iterable in order, any one reached in O(log n). Holds nothing of its own. */
+export class ChunkList implements Iterable<Chunk> {
+  readonly #tip: Chunk | undefined
+
+  constructor(tip: Chunk | undefined) {
+    this.#tip = tip
+    Object.freeze(this)
+  }
+
+  get length(): number {
+    return lengthOf(this.#tip)
+  }
+
+  /** The chunk at an index, counted from the end when negative; undefined outside the list. */
+  at(index: number): Chunk | undefined {
+    const wanted = Math.trunc(index < 0 ? index + this.length : index)
+    return this.#tip && wanted >= 0 && wanted < this.length ? chunkAt(this.#tip, wanted) : undefined
+  }
+
+  slice(start = 0, end = this.length): Chunk[] {
+    const from = clamp(start, this.length)
+    const to = clamp(end, this.length)
+    return from < to ? chunksFrom(this.at(to - 1), from) : []
+  }
+
+  map<T>(change: (chunk: Chunk, index: number) => T): T[] {
+    return this.slice().map(change)
+  }
+
+  filter<T extends Chunk>(keep: (chunk: Chunk, index: number) => chunk is T): T[]
+  filter(keep: (chunk: Chunk, index: number) => boolean): Chunk[]
+  filter(keep: (chunk: Chunk, index: number) => boolean): Chunk[] {
+    return this.slice().filter(keep)
+  }
+
+  [Symbol.iterator](): ArrayIterator<Chunk> {
+    return this.slice()[Symbol.iterator]()
+  }
+
+  toJSON(): Chunk[] {
+    return this.slice()
+  }
+}
+
+function clamp(index: number, length: number): number {
+  const whole = Math.trunc(index) || 0
+  return Math.min(Math.max(whole < 0 ? whole + length : whole, 0), length)
+}

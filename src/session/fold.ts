@@ -1,0 +1,45 @@
+import type { Chunk } from './chunk.ts'
+import { addUsage, noUsage, type Usage } from './usage.ts'
+
+/**
+ * What a chain knows at one of its chunks without walking back. A chunk that changes nothing here shares its
+ * predecessor's fold, so a fold costs memory only where something happened.
+ */
+export interface Fold {
+  readonly usage: Usage
+  readonly placement: Chunk<'placement'> | undefined
+  /** The last answer that asked for tools, while its results may still come. */
+  readonly turn: Chunk<'assistant'> | undefined
+  /** Questions that no later chunk has answered. */
+  readonly approvals: readonly Chunk<'approval'>[]
+}
+
+export const emptyFold: Fold = { usage: noUsage, placement: undefined, turn: undefined, approvals: [] }
+
+export function fold(before: Fold, chunk: Chunk): Fold {
+  const after = foldKind(before, chunk)
+  if (!('usage' in chunk) || chunk.usage === undefined) return after
+  return { ...after, usage: addUsage(before.usage, chunk.usage) }
+}
+
+function foldKind(before: Fold, chunk: Chunk): Fold {
+  switch (chunk.kind) {
+    case 'placement':
+      return { ...before, placement: chunk }
+    case 'assistant':
+      if (chunk.content.some(part => part.type === 'tool-call')) return { ...before, turn: chunk }
+      return endTurn(before)
+    case 'user':
+      return endTurn(before)
+    case 'approval': {
+      const others = before.approvals.filter(open => open.approval !== chunk.approval)
+      return { ...before, approvals: chunk.verdict === undefined ? [...others, chunk] : others }
+    }
+    default:
+      return before
+  }
+}
+
+function endTurn(before: Fold): Fold {
+  return before.turn === undefined ? before : { ...before, turn: undefined }
+}

@@ -1,0 +1,57 @@
+import { type Digest, digestOf } from '../../base/digest.ts'
+import type { ChunkBody } from '../chunk.ts'
+import type { Lineage } from '../lineage.ts'
+
+/** The session format, version 1; docs/format/session.md is its specification. */
+export const formatName = 'openrath/session'
+export const formatVersion = 1
+
+/** Opens a section of the file: the chunks that follow belong to this session. */
+export interface SessionRecord {
+  readonly type: 'session'
+  readonly format: typeof formatName
+  readonly version: number
+  readonly id: string
+  readonly branch: string
+  readonly lineage: Lineage
+  /** The chunk, earlier in this file, that the section continues from; absent when it starts from nothing. */
+  readonly after?: Digest
+  readonly digest: Digest
+}
+
+export interface ChunkRecord {
+  readonly type: 'chunk'
+  readonly id: Digest
+  readonly chunk: ChunkBody
+}
+
+/** Closes a section. A section without it is still being written, or was cut off. */
+export interface EndRecord {
+  readonly type: 'end'
+  readonly session: string
+  readonly head: Digest | null
+  readonly length: number
+  readonly digest: Digest
+}
+
+export type FormatRecord = SessionRecord | ChunkRecord | EndRecord
+
+/** Adds a record's own digest; chunks have their ids for that. */
+export function seal<T extends object>(record: T): T & { readonly digest: Digest } {
+  return { ...record, digest: digestOf(record) }
+}
+
+/** Whether a sealed record is as it was written. */
+export function isIntact(record: { readonly digest: Digest }): boolean {
+  const { digest, ...sealed } = record
+  return digestOf(sealed) === digest
+}
+
+/** One line. The line separators that JSON leaves bare are escaped, for readers that split on them. */
+export function toLine(record: FormatRecord): string {
+  const line = JSON.stringify(record).replace(
+    /[\u0085\u2028\u2029]/g,
+    character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+  return `${line}\n`
+}

@@ -1,0 +1,68 @@
+import { RathError, show } from '../base/errors.ts'
+import { type JsonObject, toJson } from '../base/json.ts'
+
+/** How a session came to be. Operations of the session layer are named here; layers above add their own names. */
+export interface Lineage {
+  readonly parents: readonly string[]
+  readonly operation: Operation
+  /** Who did it: a producer path such as `Review/writer`. */
+  readonly by?: string
+  readonly at: number
+  readonly label?: string
+  readonly extras: JsonObject
+}
+
+export type Operation =
+  | 'create'
+  | 'append'
+  | 'to'
+  | 'fork'
+  | 'detach'
+  | 'rewind'
+  | 'merge'
+  | 'import'
+  | (string & {})
+
+/** What any operation lets its caller put on the record. */
+export interface OperationOptions {
+  readonly by?: string
+  readonly label?: string
+  /** Milliseconds since the epoch; now by default. */
+  readonly at?: number
+  readonly extras?: JsonObject
+}
+
+const noExtras: JsonObject = Object.freeze({})
+
+export function lineage(
+  operation: Operation,
+  parents: readonly string[],
+  options: OperationOptions = {},
+): Lineage {
+  const { by, label, at = Date.now(), extras } = options
+  for (const [name, value] of [
+    ['by', by],
+    ['label', label],
+  ] as const) {
+    if (value !== undefined && (typeof value !== 'string' || value === '')) {
+      throw new RathError(
+        'invalid-argument',
+        `${operation}: ${name} must be a non-empty string, not ${show(value)}.`,
+      )
+    }
+  }
+  if (typeof at !== 'number' || !Number.isFinite(at)) {
+    throw new RathError(
+      'invalid-argument',
+      `${operation}: at must be milliseconds since the epoch, not ${show(at)}.`,
+    )
+  }
+  return Object.freeze({
+    parents: Object.freeze([...parents]),
+    operation,
+    at,
+    ...(by !== undefined && { by }),
+    ...(label !== undefined && { label }),
+    extras: extras === undefined ? noExtras : (toJson(extras, `${operation}: extras`) as JsonObject),
+  })
+}

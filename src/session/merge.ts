@@ -1,0 +1,151 @@
+import { RathError, show } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
+import { commonAncestor } from './ancestor.ts'
+import { commonBranch } from './branch.ts'
+import { chunkAt, chunksFrom, isLinked, lengthOf, previousOf, relink } from './chain.ts'
+import type { Chunk, ChunkInput, MergedBranch } from './chunk.ts'
+import { identityOf } from './identity.ts'
+import { lineage, type OperationOptions } from './lineage.ts'
+import { parseChunk } from './parse.ts'
+import { checkSamePlace } from './placement.ts'
+import { addUsage, noUsage, type Usage } from './usage.ts'
+import { linkAll, type SessionValue } from './value.ts'
+
+/** One of the sessions being merged, with the chunks it has of its own. */
+export interface Side {
+  readonly value: SessionValue
+  readonly chunks: readonly Chunk[]
+}
+
+/** Decides what follows the shared history: chunks of the sides, new chunks, or both. */
+export type Choose = (
+  base: Chunk | undefined,
+  sides: readonly Side[],
+) => readonly (Chunk | ChunkInput)[] | Promise<readonly (Chunk | ChunkInput)[]>
+
+/**
+ * Joins sessions behind their shared history, which is kept once. Linear in what the sessions have of their own.
+ * The first side's chunks stay the objects they are; the others' are linked in behind them with their origin.
+ */
+export async function merge(
+  values: readonly SessionValue[],
+  policy: 'concat' | 'ours' | 'theirs' | Choose,
+  options: OperationOptions = {},
+): Promise<SessionValue> {
+  const [ours, ...others] = values
+  if (ours === undefined || others.length === 0) {
+    throw new RathError('merge-nothing', 'There is nothing to merge with: pass at least one other session.')
+  }
+  if (policy === 'concat') checkSamePlace(values.map(value => value.tip))
+  const base = sharedBy(values)
+  const sides = values.map(value => ({ value, chunks: chunksFrom(value.tip, lengthOf(base)) }))
+  const chosen = await choose(policy, base, sides)
+
+  const from = lineage(
+    'merge',
+    values.map(value => value.id),
+    options,
+  )
+  const branch = commonBranch(values.map(value => value.branch))
+  const joined = join(base, chosen, sides, from.at, branch)
+  const name = typeof policy === 'string' ? policy : 'function'
+  const spent = leftOutUsage(sides, joined, lengthOf(base))
+  const record = parseChunk(
+    {
+      kind: 'merge',
+      branches: sides.map(describe),
+      ancestor: base?.id ?? null,
+      policy: name,
+      ...(options.by !== undefined && { by: options.by }),
+      ...(spent.totalTokens > 0 && { usage: spent }),
+    },
+    from.at,
+  )
+  return { id: newId(), tip: linkAll(joined, [record], branch), branch, lineage: from }
+}
+
+/** The history that all of them share. */
+function sharedBy(values: readonly SessionValue[]): Chunk | undefined {
+  let base = values[0]?.tip
+  for (const value of values.slice(1)) base = commonAncestor(base, value.tip)
+  return base
+}
+
+async function choose(
+  policy: 'concat' | 'ours' | 'theirs' | Choose,
+  base: Chunk | undefined,
+  sides: readonly Side[],
+): Promise<readonly (Chunk | ChunkInput)[]> {
+  switch (policy) {
+    case 'concat':
+      return sides.flatMap(side => side.chunks)
+    case 'ours':
+      return sides[0]?.chunks ?? []
+    case 'theirs':
+      return sides.slice(1).flatMap(side => side.chunks)
+  }
+  const chosen: unknown = await policy(base, sides)
+  if (!Array.isArray(chosen)) {
+    throw new RathError(
+      'invalid-argument',
+      `A merge policy must return an array of chunks, not ${show(chosen)}.`,
+    )
+  }
+  return chosen
+}
+
+/** Links the chosen chunks behind the base, each once, new ones parsed before anything is linked. */
+function join(
+  base: Chunk | undefined,
+  chosen: readonly (Chunk | ChunkInput)[],
+  sides: readonly Side[],
+  at: number,
+  branch: string,
+): Chunk | undefined {
+  const ready = chosen.map((chunk, i) => {
+    if (!isLinked(chunk)) return parseChunk(chunk, at, `merged chunk ${i}`)
+    if (sides.some(side => isOwn(side, chunk, base))) return chunk
+    throw new RathError(
+      'foreign-chunk',
+      `Merged chunk ${i} (${chunk.kind}) is not one that the branches added after their shared history; ` +
+        'return chunks of the branches, or new ones without an id.',
+    )
+  })
+  const seen = new Set<string>()
+  let tip = base
+  for (const chunk of ready) {
+    if (!isLinked(chunk)) {
+      tip = linkAll(tip, [chunk], branch)
+      continue
+    }
+    const identity = identityOf(chunk)
+    if (seen.has(identity)) continue
+    seen.add(identity)
+    tip = previousOf(chunk) === tip ? chunk : relink(tip, chunk)
+  }
+  return tip
+}
+
+function isOwn(side: Side, chunk: Chunk, base: Chunk | undefined): boolean {
+  const { tip } = side.value
+  if (tip === undefined || chunk.index > tip.index || chunk.index < lengthOf(base)) return false
+  return chunkAt(tip, chunk.index) === chunk
+}
+
+/** What was spent on chunks that the result does not hold; shared and kept ones are counted where they stand. */
+function leftOutUsage(sides: readonly Side[], tip: Chunk | undefined, start: number): Usage {
+  const counted = new Set(chunksFrom(tip, start).map(identityOf))
+  let usage = noUsage
+  for (const side of sides) {
+    for (const chunk of side.chunks) {
+      if (!('usage' in chunk) || chunk.usage === undefined || counted.has(identityOf(chunk))) continue
+      counted.add(identityOf(chunk))
+      usage = addUsage(usage, chunk.usage)
+    }
+  }
+  return usage
+}
+
+function describe({ value, chunks }: Side): MergedBranch {
+  return { session: value.id, head: value.tip?.id ?? null, branch: value.branch, chunks: chunks.length }
+}

@@ -1,0 +1,158 @@
+import type { Chunk, ToolOutcome } from './chunk.ts'
+import { identityOf } from './identity.ts'
+import type { AnswerPart, Part, ToolCallPart } from './part.ts'
+
+/** What a model is shown, free of any provider's dialect. */
+export type Message =
+  | { readonly role: 'system'; readonly content: readonly Part[] }
+  | { readonly role: 'user'; readonly content: readonly Part[] }
+  | { readonly role: 'assistant'; readonly content: readonly AnswerPart[] }
+  | { readonly role: 'tool'; readonly callId: string; readonly tool: string; readonly outcome: ToolOutcome }
+
+/**
+ * The model-visible view of a history, valid for every provider whatever the history went through: system messages
+ * first, every tool call answered exactly once and directly after it, in the order asked, and no call id twice.
+ */
+export function viewMessages(chunks: Iterable<Chunk>): Message[] {
+  const history = [...chunks]
+  const view = new View()
+  const summaries = summariesOf(history)
+  const shown = new Set<Chunk>()
+  for (const chunk of history) {
+    const summary = summaries?.(chunk)
+    if (summary === undefined) view.add(chunk)
+    else if (!shown.has(summary)) {
+      shown.add(summary)
+      view.say([{ type: 'text', text: `Summary of the conversation so far:\n${summary.summary}` }])
+    }
+  }
+  return view.end()
+}
+
+/** For a replaced chunk, the summary that stands for it now; a summary may itself have been summarised since. */
+function summariesOf(
+  history: readonly Chunk[],
+): ((chunk: Chunk) => Chunk<'compress'> | undefined) | undefined {
+  const compressions = history.filter(chunk => chunk.kind === 'compress')
+  if (compressions.length === 0) return undefined
+  const summaryById = new Map<string, Chunk<'compress'>>()
+  for (const chunk of compressions) for (const id of chunk.replaced) summaryById.set(id, chunk)
+  const replacing = (chunk: Chunk) => summaryById.get(chunk.id) ?? summaryById.get(identityOf(chunk))
+  return chunk => {
+    let summary = replacing(chunk)
+    for (let next = summary; next && next !== chunk; next = replacing(next)) summary = next
+    return summary
+  }
+}
+
+const unanswered: ToolOutcome = Object.freeze({
+  kind: 'error',
+  error: 'unanswered',
+  message: 'No result of this call was recorded.',
+})
+
+class View {
+  readonly #system: Message[] = []
+  readonly #messages: Message[] = []
+  /** Call ids in use, each with the number that a repetition of it gets next. */
+  readonly #callIds = new Map<string, number>()
+  #turn: Turn | undefined
+
+  add(chunk: Chunk): void {
+    switch (chunk.kind) {
+      case 'system':
+        this.#system.push({ role: 'system', content: chunk.content })
+        return
+      case 'user':
+        this.#close()
+        this.say(chunk.content)
+        return
+      case 'assistant':
+        this.#close()
+        this.#answer(chunk.content)
+        return
+      case 'tool-result':
+        this.#result(chunk)
+        return
+      case 'memory':
+        if (chunk.injected) this.say([{ type: 'text', text: chunk.injected }])
+        return
+    }
+  }
+
+  /** A user-side message; while tools are running it waits for their results. */
+  say(content: readonly Part[]): void {
+    const message: Message = { role: 'user', content }
+    if (this.#turn) this.#turn.waiting.push(message)
+    else this.#messages.push(message)
+  }
+
+  end(): Message[] {
+    this.#close()
+    return [...this.#system, ...this.#messages]
+  }
+
+  #answer(content: readonly AnswerPart[]): void {
+    if (content.every(part => part.type === 'text' && part.text === '')) return
+    const calls: Call[] = []
+    const parts = content.map(part => {
+      if (part.type !== 'tool-call') return part
+      const callId = this.#uniqueCallId(part.id)
+      calls.push({ recordedId: part.id, callId, tool: part.name, outcome: undefined })
+      return callId === part.id ? part : { ...part, id: callId }
+    })
+    this.#messages.push({ role: 'assistant', content: parts })
+    if (calls.length > 0) this.#turn = { calls, waiting: [] }
+  }
+
+  #result(chunk: Chunk<'tool-result'>): void {
+    const call = this.#turn?.calls.find(
+      open => open.recordedId === chunk.callId && open.outcome === undefined,
+    )
+    if (call) {
+      call.outcome = chunk.outcome
+      return
+    }
+    // The call was answered already (two branches ran it) or lies elsewhere: show it asked again.
+    this.#close()
+    const again: ToolCallPart = {
+      type: 'tool-call',
+      id: chunk.callId,
+      name: chunk.tool,
+      args: chunk.args ?? {},
+    }
+    this.#answer([again])
+    this.#result(chunk)
+  }
+
+  #close(): void {
+    const turn = this.#turn
+    if (!turn) return
+    this.#turn = undefined
+    for (const { callId, tool, outcome = unanswered } of turn.calls) {
+      this.#messages.push({ role: 'tool', callId, tool, outcome })
+    }
+    this.#messages.push(...turn.waiting)
+  }
+
+  #uniqueCallId(id: string): string {
+    let unique = id
+    let next = this.#callIds.get(id) ?? 1
+    while (this.#callIds.has(unique)) unique = `${id}~${++next}`
+    this.#callIds.set(id, next)
+    if (unique !== id) this.#callIds.set(unique, 1)
+    return unique
+  }
+}
+
+interface Turn {
+  readonly calls: Call[]
+  readonly waiting: Message[]
+}
+
+interface Call {
+  readonly recordedId: string
+  readonly callId: string
+  readonly tool: string
+  outcome: ToolOutcome | undefined
+}

@@ -1,0 +1,93 @@
+import { RathError, show } from '../base/errors.ts'
+import { isPlainObject, type Problem, refuse } from '../base/json.ts'
+import { checkFields, type Fields } from './check.ts'
+import type { ChunkBody, ChunkKind } from './chunk.ts'
+import { given, recorded } from './chunk-fields.ts'
+import type { AnswerPart } from './part.ts'
+
+/** The normal, frozen form of a chunk that a caller wrote. Throws one error with every problem in it. */
+export function parseChunk(input: unknown, at: number, name = 'chunk'): ChunkBody {
+  return parse(input, given, at, name)
+}
+
+/** The same for a chunk that was recorded before, with the fields that only a session sets. */
+export function parseRecordedChunk(input: unknown, name: string): ChunkBody {
+  return parse(input, recorded, undefined, name)
+}
+
+function parse(
+  input: unknown,
+  table: Record<ChunkKind, Fields>,
+  at: number | undefined,
+  name: string,
+): ChunkBody {
+  if (!isPlainObject(input)) {
+    throw new RathError('invalid-chunk', `${name} must be an object with a kind, not ${show(input)}.`)
+  }
+  const kind = input.kind as ChunkKind
+  if (typeof kind !== 'string' || !Object.hasOwn(table, kind)) {
+    const kinds = Object.keys(table).join(', ')
+    throw new RathError('invalid-chunk', `${name}.kind is ${show(kind)}; it must be one of ${kinds}.`)
+  }
+  const problems: Problem[] = []
+  const body: Record<string, unknown> = at === undefined ? {} : { kind, at }
+  checkFields(withoutShorthand(input), table[kind], name, problems, body)
+  checkWhole[kind]?.(body, name, problems)
+  refuse('invalid-chunk', `${name} of kind ${kind} cannot be recorded`, problems)
+  return body as unknown as ChunkBody
+}
+
+/** `text`, `reasoning` and `toolCalls` become `content`, in that order of telling: thought, said, asked. */
+function withoutShorthand(input: Record<string, unknown>): Record<string, unknown> {
+  const { text, reasoning, toolCalls, ...rest } = input
+  if (text === undefined && reasoning === undefined && toolCalls === undefined) return input
+  if (input.content !== undefined || !messageKinds.has(input.kind)) return input
+  if (input.kind !== 'assistant') return { ...input, content: text, text: undefined }
+  const content: unknown[] = []
+  if (typeof reasoning === 'string') content.push({ type: 'reasoning', text: reasoning })
+  else if (Array.isArray(reasoning)) content.push(...reasoning.map(part => asPart('reasoning', part)))
+  else if (reasoning !== undefined) content.push(reasoning)
+  if (text !== undefined && text !== '') content.push({ type: 'text', text })
+  if (Array.isArray(toolCalls)) content.push(...toolCalls.map(call => asPart('tool-call', call)))
+  else if (toolCalls !== undefined) content.push(toolCalls)
+  return { ...rest, content }
+}
+
+function asPart(type: string, value: unknown): unknown {
+  return isPlainObject(value) ? { type, ...value } : value
+}
+
+const messageKinds: ReadonlySet<unknown> = new Set(['system', 'user', 'assistant'])
+
+/** Rules that need the whole chunk. */
+const checkWhole: {
+  [K in ChunkKind]?: (body: Record<string, unknown>, path: string, problems: Problem[]) => void
+} = {
+  system: saysSomething,
+  user: saysSomething,
+  assistant(body, path, problems) {
+    // A model may truly answer nothing; such an answer is evidence, and its finish reason says that it is one.
+    if (body.finishReason === undefined) saysSomething(body, path, problems)
+    const calls = ((body.content ?? []) as readonly AnswerPart[]).filter(part => part?.type === 'tool-call')
+    const ids = new Set(calls.map(call => call.id))
+    if (ids.size < calls.length) {
+      problems.push({
+        path: `${path}.content`,
+        message: 'has two tool calls with the same id; give each its own',
+      })
+    }
+  },
+  compress(body, path, problems) {
+    if ((body.replaced as readonly unknown[])?.length === 0) {
+      problems.push({ path: `${path}.replaced`, message: 'must name at least one chunk' })
+    }
+  },
+}
+
+function saysSomething(body: Record<string, unknown>, path: string, problems: Problem[]): void {
+  const content = body.content as readonly AnswerPart[] | undefined
+  if (!Array.isArray(content) || problems.length > 0) return
+  if (content.every(part => (part.type === 'text' || part.type === 'reasoning') && part.text === '')) {
+    problems.push({ path: `${path}.content`, message: 'is empty; give it text, an image or a file' })
+  }
+}

@@ -1,0 +1,289 @@
+import type { Digest } from '../base/digest.ts'
+import { RathError, show } from '../base/errors.ts'
+import type { JsonObject } from '../base/json.ts'
+import { type Branch, checkLabel } from './branch.ts'
+import { backwards, foldAt, lengthOf } from './chain.ts'
+import type { Chunk, ChunkInput } from './chunk.ts'
+import { ChunkList } from './chunk-list.ts'
+import { diff, type SessionDiff } from './diff.ts'
+import { type ReadOptions, readSession } from './jsonl/read.ts'
+import { writeSession } from './jsonl/write.ts'
+import type { Lineage, OperationOptions } from './lineage.ts'
+import { type Choose, merge } from './merge.ts'
+import { type Message, viewMessages } from './message.ts'
+import type { PartInput } from './part.ts'
+import { type Pending, pendingAt } from './pending.ts'
+import { type Placement, placementAt } from './placement.ts'
+import { printSession } from './print.ts'
+import { stateOn } from './state.ts'
+import type { Usage } from './usage.ts'
+import { append, create, detach, fork, rewind, type SessionValue } from './value.ts'
+import { type Verification, type VerificationProblem, verify } from './verify.ts'
+
+export interface ForkOptions extends OperationOptions {
+  /** `own` (default): the branch gets its own files when it first writes. `shared`: it works in its parent's. */
+  readonly workspace?: 'own' | 'shared'
+}
+
+export interface MergeOptions extends OperationOptions {
+  /** What follows the shared history: every branch's chunks in turn (default), one side's, or what a function returns. */
+  readonly policy?: 'concat' | 'ours' | 'theirs' | MergePolicy
+}
+
+/** Chooses or writes the chunks that follow the shared history, for example a synthesis written by an agent. */
+export type MergePolicy = (
+  base: Session,
+  branches: readonly MergeBranch[],
+) => readonly (Chunk | ChunkInput)[] | Promise<readonly (Chunk | ChunkInput)[]>
+
+export interface MergeBranch {
+  readonly session: Session
+  readonly branch: Branch
+  /** What this branch has of its own. */
+  readonly chunks: readonly Chunk[]
+}
+
+let wrap: (value: SessionValue, damage?: VerificationProblem) => Session
+let unwrap: (session: Session) => SessionValue
+
+/**
+ * An immutable chain of chunks with a lineage: the value that flows between agents. Every operation returns a new
+ * session; append and fork cost O(1) in time and memory whatever the history's length.
+ */
+export class Session {
+  readonly #value: SessionValue
+  readonly #damage: VerificationProblem | undefined
+  /** How often this value was forked: names forks that have no label. */
+  #forks = 0
+
+  static {
+    wrap = (value, damage) => new Session(value, damage)
+    unwrap = session => session.#value
+  }
+
+  private constructor(value: SessionValue, damage?: VerificationProblem) {
+    this.#value = value
+    this.#damage = damage
+    Object.freeze(this)
+  }
+
+  static fromUserMessage(content: string | readonly PartInput[], options?: OperationOptions): Session {
+    return wrap(create({ kind: 'user', content }, options))
+  }
+
+  /** An agent's instructions as a session of their own. */
+  static fromAgentPrompt(prompt: string, options?: OperationOptions): Session {
+    return wrap(create({ kind: 'system', content: prompt }, options))
+  }
+
+  static create(kind: 'user' | 'system' | 'empty', text?: string, options?: OperationOptions): Session {
+    if (kind === 'empty') {
+      if (text)
+        throw new RathError('invalid-argument', `An empty session takes no text, but got ${show(text)}.`)
+      return wrap(create(undefined, options))
+    }
+    if (kind !== 'user' && kind !== 'system') {
+      throw new RathError(
+        'invalid-argument',
+        `A session is created as user, system or empty, not ${show(kind)}.`,
+      )
+    }
+    return wrap(create({ kind, content: text } as ChunkInput, options))
+  }
+
+  /** Reads what `toJSONL` wrote, or a session file of OpenRath Python v1. See docs/format/session.md. */
+  static fromJSONL(text: string, options?: ReadOptions): Session {
+    const { value, damage } = readSession(text, options)
+    return wrap(value, damage)
+  }
+
+  get id(): string {
+    return this.#value.id
+  }
+
+  /** Digest of the last chunk, over everything before it; undefined on an empty session. */
+  get head(): Digest | undefined {
+    return this.#value.tip?.id
+  }
+
+  /** Digest of what an agent on this branch could perceive. */
+  get state(): Digest {
+    return stateOn(this.#value.tip, this.#value.branch)
+  }
+
+  get branch(): Branch {
+    return this.#value.branch
+  }
+
+  get lineage(): Lineage {
+    return this.#value.lineage
+  }
+
+  get length(): number {
+    return lengthOf(this.#value.tip)
+  }
+
+  get chunks(): ChunkList {
+    return new ChunkList(this.#value.tip)
+  }
+
+  /** The last non-empty assistant text, or the summary that replaced it; empty when nothing was answered yet. */
+  get text(): string {
+    for (const chunk of backwards(this.#value.tip)) {
+      if ((chunk.kind === 'assistant' || chunk.kind === 'compress') && chunk.text !== '') return chunk.text
+    }
+    return ''
+  }
+
+  /** Everything spent along this history, shared history counted once. */
+  get usage(): Usage {
+    return foldAt(this.#value.tip).usage
+  }
+
+  get placement(): Placement | undefined {
+    return placementAt(this.#value.tip)
+  }
+
+  /** What is not done yet: unanswered tool calls and open approvals. */
+  get pending(): readonly Pending[] {
+    return pendingAt(this.#value.tip)
+  }
+
+  /** The model-visible view of the history; valid for every provider. */
+  messages(): Message[] {
+    return viewMessages(this.chunks)
+  }
+
+  append(...chunks: readonly ChunkInput[]): Session {
+    return wrap(append(this.#value, chunks))
+  }
+
+  user(content: string | readonly PartInput[]): Session {
+    return this.append({ kind: 'user', content })
+  }
+
+  /** Places the session: tools run there from here on. */
+  to(backend: string, spec?: string | JsonObject, options: OperationOptions = {}): Session {
+    const placed = append(this.#value, [{ kind: 'placement', backend, spec, by: options.by }], options)
+    return wrap({ ...placed, lineage: Object.freeze({ ...placed.lineage, operation: 'to' }) })
+  }
+
+  /** A branch of its own: what happens on it is told apart from what happens on every other. */
+  fork(labelOrOptions: string | ForkOptions = {}): Session {
+    const { label, workspace, ...options } =
+      typeof labelOrOptions === 'string' ? { label: labelOrOptions } : checkForkOptions(labelOrOptions)
+    const extras = workspace === undefined ? options.extras : { ...options.extras, workspace }
+    return wrap(
+      fork(this.#value, label, this.#forks++, extras === undefined ? options : { ...options, extras }),
+    )
+  }
+
+  forks(countOrLabels: number | readonly string[]): Session[] {
+    if (typeof countOrLabels === 'number') {
+      if (!Number.isSafeInteger(countOrLabels) || countOrLabels < 0) {
+        throw new RathError(
+          'invalid-argument',
+          `forks takes a whole number or a list of labels, not ${countOrLabels}.`,
+        )
+      }
+      return Array.from({ length: countOrLabels }, () => this.fork())
+    }
+    if (!Array.isArray(countOrLabels)) {
+      throw new RathError(
+        'invalid-argument',
+        `forks takes a whole number or a list of labels, not ${show(countOrLabels)}.`,
+      )
+    }
+    for (const [i, label] of countOrLabels.entries()) {
+      checkLabel(label)
+      if (countOrLabels.indexOf(label) !== i) {
+        throw new RathError(
+          'invalid-argument',
+          `forks was given the label ${show(label)} twice; give each branch its own.`,
+        )
+      }
+    }
+    return countOrLabels.map(label => this.fork(label))
+  }
+
+  /** The same history without parents in the graph. */
+  detach(options: OperationOptions = {}): Session {
+    return wrap(detach(this.#value, options))
+  }
+
+  /** The session as it was, up to and including a chunk given by id or index. */
+  rewind(chunkIdOrIndex: string | number, options: OperationOptions = {}): Session {
+    return wrap(rewind(this.#value, chunkIdOrIndex, options))
+  }
+
+  async merge(others: Session | readonly Session[], options: MergeOptions = {}): Promise<Session> {
+    const { policy = 'concat', ...operation } = options
+    const sessions = [this, ...(Array.isArray(others) ? others : [others])]
+    return wrap(await merge(sessions.map(valueFrom), choice(policy), operation))
+  }
+
+  async diff(other: Session): Promise<SessionDiff> {
+    return diff(this.#value.tip, valueFrom(other).tip)
+  }
+
+  /** Recomputes every digest and names the first chunk whose content does not match. */
+  verify(): Verification {
+    return verify(this.#value.tip, this.#damage)
+  }
+
+  toJSONL(): string {
+    return writeSession(this.#value)
+  }
+
+  toString(): string {
+    return printSession(this.#value)
+  }
+
+  /** The row of this session without its chunks. */
+  toJSON(): object {
+    const { id, branch, lineage } = this.#value
+    return { id, head: this.head ?? null, branch, length: this.length, lineage }
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString()
+  }
+}
+
+/** For the layers above: a session over a value they have built. */
+export function sessionOf(value: SessionValue, damage?: VerificationProblem): Session {
+  return wrap(value, damage)
+}
+
+/** For the layers above: the value in a session. */
+export function valueFrom(session: Session): SessionValue {
+  if (session instanceof Session) return unwrap(session)
+  throw new RathError('invalid-argument', `Expected a Session, not ${show(session)}.`)
+}
+
+function choice(policy: NonNullable<MergeOptions['policy']>): 'concat' | 'ours' | 'theirs' | Choose {
+  if (policy === 'concat' || policy === 'ours' || policy === 'theirs') return policy
+  if (typeof policy !== 'function') {
+    throw new RathError(
+      'invalid-argument',
+      `A merge policy is 'concat', 'ours', 'theirs' or a function, not ${show(policy)}.`,
+    )
+  }
+  return (base, sides) => {
+    const first = sides[0] as (typeof sides)[number]
+    const branches = sides.map(({ value, chunks }) => ({
+      session: wrap(value),
+      branch: value.branch,
+      chunks,
+    }))
+    return policy(wrap(base ? rewind(first.value, base.index, {}) : create(undefined)), branches)
+  }
+}
+
+function checkForkOptions(options: ForkOptions): ForkOptions {
+  const { workspace } = options
+  if (workspace !== undefined && workspace !== 'own' && workspace !== 'shared') {
+    throw new RathError('invalid-argument', `fork: workspace is 'own' or 'shared', not ${show(workspace)}.`)
+  }
+  return options
+}

@@ -1,0 +1,87 @@
+import { type Digest, digestOf } from '../base/digest.ts'
+import type { Json, JsonObject } from '../base/json.ts'
+import type { Chunk } from './chunk.ts'
+import { identityOf } from './identity.ts'
+import type { AnswerPart, Part } from './part.ts'
+
+const nothing: Digest = digestOf({ perceived: null })
+
+/** The state of a session on `branch` whose last chunk is `tip`. */
+export function stateOn(tip: Chunk | undefined, branch: string): Digest {
+  const before = tip ? tip.state : nothing
+  return (tip?.branch ?? '') === branch ? before : digestOf({ before, branch })
+}
+
+/**
+ * The state after a chunk. One that nobody perceives moves it only by entering a branch, so a retry or a note
+ * on the record leaves every key of the journal as it was.
+ */
+export function stateAfter(before: Chunk | undefined, chunk: Chunk, perceived: Json | undefined): Digest {
+  const state = stateOn(before, chunk.branch ?? '')
+  return perceived === undefined ? state : digestOf({ before: state, perceived })
+}
+
+/**
+ * What an agent can perceive of a chunk: what was said and done and the files it left; never times, usage, latencies,
+ * provider extras or the ids that providers invent. Undefined for pure evidence. `turn` is the answer whose tools are
+ * running; `earlier` walks back from the chunk before this one.
+ */
+export function perceive(
+  chunk: Chunk,
+  turn: Chunk<'assistant'> | undefined,
+  earlier: () => Iterable<Chunk>,
+): Json | undefined {
+  switch (chunk.kind) {
+    case 'system':
+    case 'user':
+      return { kind: chunk.kind, content: chunk.content.map(perceivePart) }
+    case 'assistant':
+      return { kind: chunk.kind, content: chunk.content.map(perceivePart) }
+    case 'tool-result':
+      return {
+        kind: chunk.kind,
+        call: callOrdinal(chunk, turn),
+        tool: chunk.tool,
+        args: chunk.args ?? null,
+        outcome: perceiveOutcome(chunk),
+        tree: chunk.tree ?? null,
+      }
+    case 'memory':
+      return chunk.injected ? { kind: chunk.kind, injected: chunk.injected } : undefined
+    case 'placement':
+      return { kind: chunk.kind, backend: chunk.backend, tree: chunk.workspace?.tree ?? null }
+    case 'compress':
+      return { kind: chunk.kind, summary: chunk.summary, replaced: statesOf(chunk.replaced, earlier()) }
+    default:
+      return undefined
+  }
+}
+
+function perceivePart(part: AnswerPart): JsonObject {
+  const { extras: _, ...perceived } = part
+  if (perceived.type !== 'tool-call') return perceived
+  return { type: perceived.type, name: perceived.name, args: perceived.args }
+}
+
+function perceiveOutcome(chunk: Chunk<'tool-result'>): Json {
+  const { outcome } = chunk
+  if (outcome.kind !== 'value' || outcome.content === undefined) return outcome as unknown as JsonObject
+  return { ...outcome, content: outcome.content.map((part: Part) => perceivePart(part)) }
+}
+
+/** Which of its turn's calls a result answers; the provider's id for it would differ from run to run. */
+function callOrdinal(chunk: Chunk<'tool-result'>, turn: Chunk<'assistant'> | undefined): number {
+  const calls = turn?.content.filter(part => part.type === 'tool-call') ?? []
+  return calls.findIndex(call => call.id === chunk.callId)
+}
+
+/** The replaced chunks named by their states: their ids cover times, which nobody perceives. */
+function statesOf(replaced: readonly Digest[], earlier: Iterable<Chunk>): Digest[] {
+  const wanted = new Set(replaced)
+  const states = new Set<Digest>()
+  for (const chunk of earlier) {
+    if (wanted.size === 0) break
+    if (wanted.delete(chunk.id) || wanted.delete(identityOf(chunk))) states.add(chunk.state)
+  }
+  return [...states].reverse()
+}

@@ -1,0 +1,98 @@
+import { RathError, show } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
+import { type Branch, branchOff, checkLabel, trunk } from './branch.ts'
+import { chunkAt, isLinked, knownId, lengthOf, link, previousOf } from './chain.ts'
+import type { Chunk, ChunkBody, ChunkInput } from './chunk.ts'
+import { type Lineage, lineage, type OperationOptions } from './lineage.ts'
+import { parseChunk } from './parse.ts'
+
+/** Everything a session is. The operations below take one and return another; `Session` is the object that carries both. */
+export interface SessionValue {
+  readonly id: string
+  readonly tip: Chunk | undefined
+  readonly branch: Branch
+  readonly lineage: Lineage
+}
+
+export function create(input: ChunkInput | undefined, options: OperationOptions = {}): SessionValue {
+  const from = lineage('create', [], options)
+  const tip = input && link(undefined, parseChunk(input, from.at))
+  return { id: newId(), tip, branch: trunk, lineage: from }
+}
+
+/** Adds chunks at the end. Nothing is added unless every one of them can be. */
+export function append(
+  value: SessionValue,
+  inputs: readonly unknown[],
+  options: OperationOptions = {},
+): SessionValue {
+  const from = lineage('append', [value.id], options)
+  const bodies = inputs.map((input, i) => {
+    const name = inputs.length === 1 ? 'chunk' : `chunk ${i}`
+    if (isLinked(input)) throw foreign(name)
+    return parseChunk(input, from.at, name)
+  })
+  return { ...value, id: newId(), tip: linkAll(value.tip, bodies, value.branch), lineage: from }
+}
+
+export function linkAll(
+  tip: Chunk | undefined,
+  bodies: readonly ChunkBody[],
+  branch: Branch,
+): Chunk | undefined {
+  let last = tip
+  for (const body of bodies) last = link(last, branch === trunk ? body : { ...body, branch })
+  return last
+}
+
+export function fork(
+  value: SessionValue,
+  label: string | undefined,
+  ordinal: number,
+  options: OperationOptions,
+): SessionValue {
+  if (label !== undefined) checkLabel(label)
+  const branch = branchOff(value.branch, label, ordinal)
+  const named = label === undefined ? options : { ...options, label }
+  return { ...value, id: newId(), branch, lineage: lineage('fork', [value.id], named) }
+}
+
+export function detach(value: SessionValue, options: OperationOptions): SessionValue {
+  return { ...value, id: newId(), lineage: lineage('detach', [], options) }
+}
+
+/** The session as it was at a chunk. It stays on its branch: going on from there equals never having gone further. */
+export function rewind(value: SessionValue, to: string | number, options: OperationOptions): SessionValue {
+  const tip = typeof to === 'number' ? byIndex(value.tip, to) : byId(value.tip, to)
+  return { ...value, id: newId(), tip, lineage: lineage('rewind', [value.id], options) }
+}
+
+function byIndex(tip: Chunk | undefined, index: number): Chunk {
+  const length = lengthOf(tip)
+  const wanted = index < 0 ? index + length : index
+  if (tip && Number.isInteger(wanted) && wanted >= 0 && wanted < length) return chunkAt(tip, wanted)
+  throw new RathError(
+    'unknown-chunk',
+    `There is no chunk ${show(index)} to rewind to: this session has ${length}, numbered from 0.`,
+  )
+}
+
+function byId(tip: Chunk | undefined, id: unknown): Chunk {
+  if (typeof id !== 'string') {
+    throw new RathError('invalid-argument', `rewind takes a chunk's id or index, not ${show(id)}.`)
+  }
+  // Asking for the newest id computes all of them, so that the walk back only compares.
+  if (tip && knownId(tip) === undefined) void tip.id
+  for (let here = tip; here; here = previousOf(here)) if (here.id === id || here.origin === id) return here
+  throw new RathError(
+    'unknown-chunk',
+    `Chunk ${show(id)} is not in this session; take an id from session.chunks, or rewind the session it belongs to.`,
+  )
+}
+
+function foreign(name: string): RathError {
+  return new RathError(
+    'foreign-chunk',
+    `${name} already belongs to a session and its id covers that history. Use merge to join two sessions, or append its fields without the id as a new chunk.`,
+  )
+}
