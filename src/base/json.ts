@@ -48,8 +48,8 @@ export function copyJson(value: unknown, path: string, problems: Problem[], dept
 }
 
 function copyArray(value: readonly unknown[], path: string, problems: Problem[], depth: number): Json {
-  const copy: Json[] = []
-  for (let i = 0; i < value.length; i++) copy.push(copyJson(value[i], `${path}[${i}]`, problems, depth + 1))
+  const copy = new Array<Json>(value.length)
+  for (let i = 0; i < value.length; i++) copy[i] = copyJson(value[i], `${path}[${i}]`, problems, depth + 1)
   return Object.freeze(copy)
 }
 

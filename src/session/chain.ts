@@ -23,7 +23,7 @@ class Link {
     Object.freeze(this)
     this.#previous = previous
     this.#index = previous ? previous.#index + 1 : 0
-    this.#jump = previous && Link.#farther(previous)
+    this.#jump = previous === undefined ? undefined : Link.#farther(previous)
     this.#fold = fold(previous ? previous.#fold : emptyFold, this as unknown as Chunk)
     this.#id = id
   }
@@ -40,7 +40,7 @@ class Link {
     if (this.#id !== undefined) return this.#id
     for (const link of this.#unknown('id')) {
       const previous = link.#previous
-      link.#id = identify(link as unknown as ChunkBody, previous && previous.#id)
+      link.#id = identify(link as unknown as ChunkBody, previous === undefined ? undefined : previous.#id)
     }
     return this.#id as unknown as Digest
   }
@@ -84,7 +84,7 @@ class Link {
 
   static #farther(previous: Link): Link {
     const jump = previous.#jump
-    const second = jump && jump.#jump
+    const second = jump === undefined ? undefined : jump.#jump
     if (jump === undefined || second === undefined) return previous
     return previous.#index - jump.#index === jump.#index - second.#index ? second : previous
   }

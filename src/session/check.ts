@@ -58,8 +58,9 @@ export function list<T>(check: Check<T>): Check<readonly T[]> {
       problems.push({ path, message: `must be an array, not ${show(value)}` })
       return []
     }
-    const copy: T[] = []
-    for (let i = 0; i < value.length; i++) copy.push(check(value[i], `${path}[${i}]`, problems))
+    // Made at its full length: a list that grows by push keeps room that a frozen one never needs.
+    const copy = new Array<T>(value.length)
+    for (let i = 0; i < value.length; i++) copy[i] = check(value[i], `${path}[${i}]`, problems)
     return Object.freeze(copy)
   }
 }

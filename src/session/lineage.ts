@@ -40,29 +40,29 @@ export function lineage(
   options: OperationOptions = {},
 ): Lineage {
   const { by, label, at = Date.now(), extras } = options
-  for (const [name, value] of [
-    ['by', by],
-    ['label', label],
-  ] as const) {
-    if (value !== undefined && (typeof value !== 'string' || value === '')) {
-      throw new RathError(
-        'invalid-argument',
-        `${operation}: ${name} must be a non-empty string, not ${show(value)}.`,
-      )
-    }
-  }
+  checkName(by, 'by', operation)
+  checkName(label, 'label', operation)
   if (typeof at !== 'number' || !Number.isFinite(at)) {
     throw new RathError(
       'invalid-argument',
       `${operation}: at must be milliseconds since the epoch, not ${show(at)}.`,
     )
   }
-  return Object.freeze({
-    parents: Object.freeze([...parents]),
+  const line: { -readonly [K in keyof Lineage]: Lineage[K] } = {
+    parents: Object.freeze(parents),
     operation,
     at,
-    ...(by !== undefined && { by }),
-    ...(label !== undefined && { label }),
     extras: extras === undefined ? noExtras : (toJson(extras, `${operation}: extras`) as JsonObject),
-  })
+  }
+  if (by !== undefined) line.by = by
+  if (label !== undefined) line.label = label
+  return Object.freeze(line)
+}
+
+function checkName(value: unknown, name: string, operation: Operation): void {
+  if (value === undefined || (typeof value === 'string' && value !== '')) return
+  throw new RathError(
+    'invalid-argument',
+    `${operation}: ${name} must be a non-empty string, not ${show(value)}.`,
+  )
 }

@@ -39,9 +39,9 @@ function parse(
 
 /** `text`, `reasoning` and `toolCalls` become `content`, in that order of telling: thought, said, asked. */
 function withoutShorthand(input: Record<string, unknown>): Record<string, unknown> {
+  if (input.content !== undefined || !messageKinds.has(input.kind)) return input
   const { text, reasoning, toolCalls, ...rest } = input
   if (text === undefined && reasoning === undefined && toolCalls === undefined) return input
-  if (input.content !== undefined || !messageKinds.has(input.kind)) return input
   if (input.kind !== 'assistant') return { ...input, content: text, text: undefined }
   const content: unknown[] = []
   if (typeof reasoning === 'string') content.push({ type: 'reasoning', text: reasoning })

@@ -32,7 +32,8 @@ export function append(
     if (isLinked(input)) throw foreign(name)
     return parseChunk(input, from.at, name)
   })
-  return { ...value, id: newId(), tip: linkAll(value.tip, bodies, value.branch), lineage: from }
+  const { branch } = value
+  return { id: newId(), tip: linkAll(value.tip, bodies, branch), branch, lineage: from }
 }
 
 export function linkAll(
