@@ -43,3 +43,30 @@ export {
 export { readSessions, writeSessions } from './session/stream.ts'
 export type { Usage } from './session/usage.ts'
 export type { Verification, VerificationProblem } from './session/verify.ts'
+export type { StoreDriver } from './store/driver.ts'
+export { openStore } from './store/open.ts'
+export type {
+  BlobStore,
+  Durability,
+  GcOptions,
+  GcReport,
+  JournalEntry,
+  NewEntry,
+  NewRun,
+  Redact,
+  RunChange,
+  RunRow,
+  RunStatus,
+  RunStore,
+  SearchHit,
+  SearchOptions,
+  SessionChange,
+  SessionFilter,
+  SessionPage,
+  SessionRow,
+  SessionStore,
+  Store,
+  StoreOptions,
+  SubscribeOptions,
+} from './store/spec.ts'
+export { createStore } from './store/store.ts'

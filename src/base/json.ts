@@ -15,6 +15,9 @@ export interface Problem {
 /** Deeper nesting is refused: no tool needs it, and every recursive reader is safe below it. */
 const maximumDepth = 256
 
+/** Past this many problems a copy looks no further, so that data which holds itself twice ends too. */
+const enoughProblems = 100
+
 /**
  * RFC 8785 canonical JSON of a value that `copyJson` has made. One extension: a lone surrogate, which the RFC
  * has no form for, is written as its lower-case `\udxxx` escape, so that any string has a digest.
@@ -33,10 +36,11 @@ export function copyJson(value: unknown, path: string, problems: Problem[], dept
       return null
     case 'object':
       if (value === null) return null
+      if (problems.length >= enoughProblems) return null
       if (depth >= maximumDepth) {
         problems.push({
           path,
-          message: `nested deeper than ${maximumDepth} levels; flatten it or store it as text`,
+          message: `nested deeper than ${maximumDepth} levels, or holds itself; flatten it or store it as text`,
         })
         return null
       }
@@ -63,6 +67,13 @@ function copyObject(value: object, path: string, problems: Problem[], depth: num
     else copy[key] = copied
   }
   return Object.freeze(copy)
+}
+
+/** Freezes data that nobody else holds, such as what `JSON.parse` returned, all the way down. */
+export function freezeJson<T>(value: T): T {
+  if (typeof value === 'object' && value !== null)
+    for (const member of Object.values(value)) freezeJson(member)
+  return Object.freeze(value)
 }
 
 /** True for `{}` literals, `JSON.parse` results and null-prototype records; false for class instances. */

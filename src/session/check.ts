@@ -37,8 +37,10 @@ export function checkFields(
   }
 }
 
+const setBySession: ReadonlySet<string> = new Set(['id', 'state', 'index', 'branch', 'origin'])
+
 function unknownField(name: string, checks: Fields['checks']): string {
-  if (name === 'id' || name === 'state') return 'is computed by the session; leave it out'
+  if (setBySession.has(name)) return 'is set by the session; leave it out'
   const place = 'extras' in checks ? '; put data of your own under extras' : ''
   return `is not a field here (known: ${Object.keys(checks).join(', ')})${place}`
 }

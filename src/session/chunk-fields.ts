@@ -51,7 +51,11 @@ const answerParts: { [type: string]: Fields } = {
 function content<T extends AnswerPart>(cases: { [type: string]: Fields }): Check<readonly T[]> {
   const many = list(oneSource(tagged<T>('type', cases)))
   return (value, path, problems) => {
-    if (typeof value !== 'string') return many(value, path, problems)
+    if (Array.isArray(value)) return many(value, path, problems)
+    if (typeof value !== 'string') {
+      problems.push({ path, message: `must be a string or an array of parts, not ${show(value)}` })
+      return []
+    }
     return Object.freeze(value === '' ? [] : [Object.freeze({ type: 'text', text: value }) as unknown as T])
   }
 }

@@ -16,7 +16,8 @@ export class ChunkList implements Iterable<Chunk> {
 
   /** The chunk at an index, counted from the end when negative; undefined outside the list. */
   at(index: number): Chunk | undefined {
-    const wanted = Math.trunc(index < 0 ? index + this.length : index)
+    const whole = Math.trunc(index) || 0
+    const wanted = whole < 0 ? whole + this.length : whole
     return this.#tip && wanted >= 0 && wanted < this.length ? chunkAt(this.#tip, wanted) : undefined
   }
 

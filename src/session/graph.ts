@@ -109,16 +109,27 @@ function parentsFirst(
     }
   }
   if (order.length < byId.size) {
-    const stuck = [...waiting].filter(([, left]) => left > 0).map(([id]) => id)
+    const cycle = cycleIn(byId, id => (waiting.get(id) as number) > 0)
     throw new RathError(
       'graph-cycle',
-      `These sessions are each other's ancestors: ${stuck.slice(0, 5).join(', ')}.`,
-      {
-        data: { sessions: stuck.slice(0, 20) },
-      },
+      `These sessions are each other's ancestors: ${cycle.slice(0, 5).join(', ')}${cycle.length > 5 ? ', …' : ''}. ` +
+        'A session cannot come from itself: mend the lineage of one of them.',
+      { data: { sessions: cycle.slice(0, 20) } },
     )
   }
   return order
+}
+
+/** One cycle among the sessions that wait for a parent: from any of them, waiting parents lead into it. */
+function cycleIn(byId: ReadonlyMap<string, GraphNode>, waits: (id: string) => boolean): string[] {
+  const path = new Set<string>()
+  let here = [...byId.keys()].find(waits) as string
+  while (!path.has(here)) {
+    path.add(here)
+    here = byId.get(here)?.lineage.parents.find(waits) as string
+  }
+  const walked = [...path]
+  return walked.slice(walked.indexOf(here)).reverse()
 }
 
 function distinct(ids: readonly string[]): readonly string[] {

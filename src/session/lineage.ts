@@ -39,6 +39,7 @@ export function lineage(
   parents: readonly string[],
   options: OperationOptions = {},
 ): Lineage {
+  checkOptions(options, operation)
   const { by, label, at = Date.now(), extras } = options
   checkName(by, 'by', operation)
   checkName(label, 'label', operation)
@@ -57,6 +58,14 @@ export function lineage(
   if (by !== undefined) line.by = by
   if (label !== undefined) line.label = label
   return Object.freeze(line)
+}
+
+export function checkOptions(options: unknown, operation: Operation): void {
+  if (typeof options === 'object' && options !== null && !Array.isArray(options)) return
+  throw new RathError(
+    'invalid-argument',
+    `${operation}: options must be an object such as { by: 'Review/writer' }, not ${show(options)}.`,
+  )
 }
 
 function checkName(value: unknown, name: string, operation: Operation): void {

@@ -2,12 +2,13 @@ import { RathError, show } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { commonAncestor } from './ancestor.ts'
 import { commonBranch } from './branch.ts'
-import { chunkAt, chunksFrom, isLinked, lengthOf, previousOf, relink } from './chain.ts'
+import { backwards, chunkAt, chunksFrom, isLinked, lengthOf, previousOf, relink } from './chain.ts'
 import type { Chunk, ChunkInput, MergedBranch } from './chunk.ts'
 import { identityOf } from './identity.ts'
 import { lineage, type OperationOptions } from './lineage.ts'
 import { parseChunk } from './parse.ts'
 import { checkSamePlace } from './placement.ts'
+import { anchored } from './summary.ts'
 import { addUsage, noUsage, type Usage } from './usage.ts'
 import { linkAll, type SessionValue } from './value.ts'
 
@@ -37,6 +38,7 @@ export async function merge(
     throw new RathError('merge-nothing', 'There is nothing to merge with: pass at least one other session.')
   }
   if (policy === 'concat') checkSamePlace(values.map(value => value.tip))
+  if (policy === 'theirs') checkSamePlace(others.map(value => value.tip))
   const base = sharedBy(values)
   const sides = values.map(value => ({ value, chunks: chunksFrom(value.tip, lengthOf(base)) }))
   const chosen = await choose(policy, base, sides)
@@ -57,7 +59,7 @@ export async function merge(
       ancestor: base?.id ?? null,
       policy: name,
       ...(options.by !== undefined && { by: options.by }),
-      ...(spent.totalTokens > 0 && { usage: spent }),
+      ...(spent !== noUsage && { usage: spent }),
     },
     from.at,
   )
@@ -103,7 +105,10 @@ function join(
   branch: string,
 ): Chunk | undefined {
   const ready = chosen.map((chunk, i) => {
-    if (!isLinked(chunk)) return parseChunk(chunk, at, `merged chunk ${i}`)
+    if (!isLinked(chunk)) {
+      const body = parseChunk(chunk, at, `merged chunk ${i}`)
+      return body.kind === 'compress' ? anchored(body, known(base, sides)) : body
+    }
     if (sides.some(side => isOwn(side, chunk, base))) return chunk
     throw new RathError(
       'foreign-chunk',
@@ -124,6 +129,11 @@ function join(
     tip = previousOf(chunk) === tip ? chunk : relink(tip, chunk)
   }
   return tip
+}
+
+function* known(base: Chunk | undefined, sides: readonly Side[]): Generator<Chunk> {
+  for (const side of sides) yield* side.chunks
+  yield* backwards(base)
 }
 
 function isOwn(side: Side, chunk: Chunk, base: Chunk | undefined): boolean {

@@ -1,6 +1,6 @@
 import type { Chunk, ToolOutcome } from './chunk.ts'
-import { identityOf } from './identity.ts'
 import type { AnswerPart, Part, ToolCallPart } from './part.ts'
+import { summariesOf } from './summary.ts'
 
 /** What a model is shown, free of any provider's dialect. */
 export type Message =
@@ -16,10 +16,12 @@ export type Message =
 export function viewMessages(chunks: Iterable<Chunk>): Message[] {
   const history = [...chunks]
   const view = new View()
-  const summaries = summariesOf(history)
+  const compressions = history.filter(chunk => chunk.kind === 'compress')
+  const replacing = compressions.length > 0 ? summariesOf(compressions) : undefined
   const shown = new Set<Chunk>()
   for (const chunk of history) {
-    const summary = summaries?.(chunk)
+    // A summary stands where the first chunk that it replaced was, or at its own place when a merge left those out.
+    const summary = replacing?.(chunk) ?? (chunk.kind === 'compress' ? chunk : undefined)
     if (summary === undefined) view.add(chunk)
     else if (!shown.has(summary)) {
       shown.add(summary)
@@ -27,22 +29,6 @@ export function viewMessages(chunks: Iterable<Chunk>): Message[] {
     }
   }
   return view.end()
-}
-
-/** For a replaced chunk, the summary that stands for it now; a summary may itself have been summarised since. */
-function summariesOf(
-  history: readonly Chunk[],
-): ((chunk: Chunk) => Chunk<'compress'> | undefined) | undefined {
-  const compressions = history.filter(chunk => chunk.kind === 'compress')
-  if (compressions.length === 0) return undefined
-  const summaryById = new Map<string, Chunk<'compress'>>()
-  for (const chunk of compressions) for (const id of chunk.replaced) summaryById.set(id, chunk)
-  const replacing = (chunk: Chunk) => summaryById.get(chunk.id) ?? summaryById.get(identityOf(chunk))
-  return chunk => {
-    let summary = replacing(chunk)
-    for (let next = summary; next && next !== chunk; next = replacing(next)) summary = next
-    return summary
-  }
 }
 
 const unanswered: ToolOutcome = Object.freeze({
@@ -61,7 +47,7 @@ class View {
   add(chunk: Chunk): void {
     switch (chunk.kind) {
       case 'system':
-        this.#system.push({ role: 'system', content: chunk.content })
+        this.#system.push({ role: 'system', content: spoken(chunk.content) })
         return
       case 'user':
         this.#close()
@@ -82,7 +68,7 @@ class View {
 
   /** A user-side message; while tools are running it waits for their results. */
   say(content: readonly Part[]): void {
-    const message: Message = { role: 'user', content }
+    const message: Message = { role: 'user', content: spoken(content) }
     if (this.#turn) this.#turn.waiting.push(message)
     else this.#messages.push(message)
   }
@@ -93,9 +79,10 @@ class View {
   }
 
   #answer(content: readonly AnswerPart[]): void {
-    if (content.every(part => part.type === 'text' && part.text === '')) return
+    const said = spoken(content)
+    if (said.every(part => part.type === 'reasoning' && part.text === '')) return
     const calls: Call[] = []
-    const parts = content.map(part => {
+    const parts = said.map(part => {
       if (part.type !== 'tool-call') return part
       const callId = this.#uniqueCallId(part.id)
       calls.push({ recordedId: part.id, callId, tool: part.name, outcome: undefined })
@@ -143,6 +130,12 @@ class View {
     if (unique !== id) this.#callIds.set(unique, 1)
     return unique
   }
+}
+
+/** Without empty texts, which some providers refuse. */
+function spoken<T extends AnswerPart>(content: readonly T[]): readonly T[] {
+  const isSilent = (part: T) => part.type === 'text' && part.text === ''
+  return content.some(isSilent) ? content.filter(part => !isSilent(part)) : content
 }
 
 interface Turn {

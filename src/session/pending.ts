@@ -19,9 +19,9 @@ export function pendingAt(tip: Chunk | undefined): readonly Pending[] {
     }
     for (const part of turn.content) {
       if (part.type === 'tool-call' && !answered.has(part.id))
-        pending.push({ kind: 'tool-call', call: part, chunk: turn })
+        pending.push(Object.freeze({ kind: 'tool-call', call: part, chunk: turn }))
     }
   }
-  for (const chunk of approvals) pending.push({ kind: 'approval', chunk })
+  for (const chunk of approvals) pending.push(Object.freeze({ kind: 'approval', chunk }))
   return Object.freeze(pending)
 }

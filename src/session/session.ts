@@ -2,13 +2,13 @@ import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
 import { type Branch, checkLabel } from './branch.ts'
-import { backwards, foldAt, lengthOf } from './chain.ts'
+import { foldAt, lengthOf } from './chain.ts'
 import type { Chunk, ChunkInput } from './chunk.ts'
 import { ChunkList } from './chunk-list.ts'
 import { diff, type SessionDiff } from './diff.ts'
 import { type ReadOptions, readSession } from './jsonl/read.ts'
 import { writeSession } from './jsonl/write.ts'
-import type { Lineage, OperationOptions } from './lineage.ts'
+import { checkOptions, type Lineage, type OperationOptions } from './lineage.ts'
 import { type Choose, merge } from './merge.ts'
 import { type Message, viewMessages } from './message.ts'
 import type { PartInput } from './part.ts'
@@ -16,6 +16,7 @@ import { type Pending, pendingAt } from './pending.ts'
 import { type Placement, placementAt } from './placement.ts'
 import { printSession } from './print.ts'
 import { stateOn } from './state.ts'
+import { lastText } from './summary.ts'
 import type { Usage } from './usage.ts'
 import { append, create, detach, fork, rewind, type SessionValue } from './value.ts'
 import { type Verification, type VerificationProblem, verify } from './verify.ts'
@@ -43,6 +44,7 @@ export interface MergeBranch {
   readonly chunks: readonly Chunk[]
 }
 
+const key = Symbol('made by this module')
 let wrap: (value: SessionValue, damage?: VerificationProblem) => Session
 let unwrap: (session: Session) => SessionValue
 
@@ -57,11 +59,17 @@ export class Session {
   #forks = 0
 
   static {
-    wrap = (value, damage) => new Session(value, damage)
+    wrap = (value, damage) => new Session(key, value, damage)
     unwrap = session => session.#value
   }
 
-  private constructor(value: SessionValue, damage?: VerificationProblem) {
+  private constructor(made: symbol, value: SessionValue, damage?: VerificationProblem) {
+    if (made !== key) {
+      throw new RathError(
+        'invalid-argument',
+        'A Session is not made with new: use Session.fromUserMessage, Session.create or Session.fromJSONL.',
+      )
+    }
     this.#value = value
     this.#damage = damage
     Object.freeze(this)
@@ -129,10 +137,7 @@ export class Session {
 
   /** The last non-empty assistant text, or the summary that replaced it; empty when nothing was answered yet. */
   get text(): string {
-    for (const chunk of backwards(this.#value.tip)) {
-      if ((chunk.kind === 'assistant' || chunk.kind === 'compress') && chunk.text !== '') return chunk.text
-    }
-    return ''
+    return lastText(this.#value.tip)
   }
 
   /** Everything spent along this history, shared history counted once. */
@@ -164,6 +169,7 @@ export class Session {
 
   /** Places the session: tools run there from here on. */
   to(backend: string, spec?: string | JsonObject, options: OperationOptions = {}): Session {
+    checkOptions(options, 'to')
     const placed = append(this.#value, [{ kind: 'placement', backend, spec, by: options.by }], options)
     return wrap({ ...placed, lineage: Object.freeze({ ...placed.lineage, operation: 'to' }) })
   }
@@ -173,9 +179,11 @@ export class Session {
     const { label, workspace, ...options } =
       typeof labelOrOptions === 'string' ? { label: labelOrOptions } : checkForkOptions(labelOrOptions)
     const extras = workspace === undefined ? options.extras : { ...options.extras, workspace }
-    return wrap(
-      fork(this.#value, label, this.#forks++, extras === undefined ? options : { ...options, extras }),
-    )
+    const named = extras === undefined ? options : { ...options, extras }
+    const forked = fork(this.#value, label, this.#forks, named)
+    // Counted only once it was made: a refused fork must not number the next one differently.
+    this.#forks++
+    return wrap(forked)
   }
 
   forks(countOrLabels: number | readonly string[]): Session[] {
@@ -217,9 +225,10 @@ export class Session {
   }
 
   async merge(others: Session | readonly Session[], options: MergeOptions = {}): Promise<Session> {
+    checkOptions(options, 'merge')
     const { policy = 'concat', ...operation } = options
-    const sessions = [this, ...(Array.isArray(others) ? others : [others])]
-    return wrap(await merge(sessions.map(valueFrom), choice(policy), operation))
+    const sessions: Session[] = [this, ...(Array.isArray(others) ? others : [others])]
+    return wrap(await merge(sessions.map(valueFrom), choice(policy, sessions), operation))
   }
 
   async diff(other: Session): Promise<SessionDiff> {
@@ -261,7 +270,10 @@ export function valueFrom(session: Session): SessionValue {
   throw new RathError('invalid-argument', `Expected a Session, not ${show(session)}.`)
 }
 
-function choice(policy: NonNullable<MergeOptions['policy']>): 'concat' | 'ours' | 'theirs' | Choose {
+function choice(
+  policy: NonNullable<MergeOptions['policy']>,
+  sessions: readonly Session[],
+): 'concat' | 'ours' | 'theirs' | Choose {
   if (policy === 'concat' || policy === 'ours' || policy === 'theirs') return policy
   if (typeof policy !== 'function') {
     throw new RathError(
@@ -271,8 +283,8 @@ function choice(policy: NonNullable<MergeOptions['policy']>): 'concat' | 'ours' 
   }
   return (base, sides) => {
     const first = sides[0] as (typeof sides)[number]
-    const branches = sides.map(({ value, chunks }) => ({
-      session: wrap(value),
+    const branches = sides.map(({ value, chunks }, i) => ({
+      session: sessions[i] as Session,
       branch: value.branch,
       chunks,
     }))
@@ -281,6 +293,7 @@ function choice(policy: NonNullable<MergeOptions['policy']>): 'concat' | 'ours' 
 }
 
 function checkForkOptions(options: ForkOptions): ForkOptions {
+  checkOptions(options, 'fork')
   const { workspace } = options
   if (workspace !== undefined && workspace !== 'own' && workspace !== 'shared') {
     throw new RathError('invalid-argument', `fork: workspace is 'own' or 'shared', not ${show(workspace)}.`)

@@ -51,7 +51,7 @@ export function perceive(
     case 'placement':
       return { kind: chunk.kind, backend: chunk.backend, tree: chunk.workspace?.tree ?? null }
     case 'compress':
-      return { kind: chunk.kind, summary: chunk.summary, replaced: statesOf(chunk.replaced, earlier()) }
+      return { kind: chunk.kind, summary: chunk.summary, ...replacedBy(chunk, earlier()) }
     default:
       return undefined
   }
@@ -75,13 +75,26 @@ function callOrdinal(chunk: Chunk<'tool-result'>, turn: Chunk<'assistant'> | und
   return calls.findIndex(call => call.id === chunk.callId)
 }
 
-/** The replaced chunks named by their states: their ids cover times, which nobody perceives. */
-function statesOf(replaced: readonly Digest[], earlier: Iterable<Chunk>): Digest[] {
-  const wanted = new Set(replaced)
-  const states = new Set<Digest>()
-  for (const chunk of earlier) {
+/**
+ * What a summary hides and where it stands: the states of the perceived chunks it replaced, and the state before the
+ * first it replaced. Their ids would cover times, which nobody perceives.
+ */
+function replacedBy(chunk: Chunk<'compress'>, earlier: Iterable<Chunk>): JsonObject {
+  const wanted = new Set(chunk.replaced)
+  const replaced: Digest[] = []
+  let place: Digest | null = null
+  let foundFirst = false
+  for (const candidate of earlier) {
+    if (foundFirst) place = candidate.state
     if (wanted.size === 0) break
-    if (wanted.delete(chunk.id) || wanted.delete(identityOf(chunk))) states.add(chunk.state)
+    foundFirst = wanted.delete(candidate.id) || wanted.delete(identityOf(candidate))
+    if (!foundFirst) continue
+    place = null
+    if (isPerceived(candidate)) replaced.push(candidate.state)
   }
-  return [...states].reverse()
+  return { place, replaced }
+}
+
+function isPerceived(chunk: Chunk): boolean {
+  return perceive(chunk, undefined, () => []) !== undefined
 }

@@ -1,10 +1,11 @@
 import { RathError, show } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { type Branch, branchOff, checkLabel, trunk } from './branch.ts'
-import { chunkAt, isLinked, knownId, lengthOf, link, previousOf } from './chain.ts'
+import { backwards, chunkAt, isLinked, knownId, lengthOf, link, previousOf } from './chain.ts'
 import type { Chunk, ChunkBody, ChunkInput } from './chunk.ts'
 import { type Lineage, lineage, type OperationOptions } from './lineage.ts'
 import { parseChunk } from './parse.ts'
+import { anchored } from './summary.ts'
 
 /** Everything a session is. The operations below take one and return another; `Session` is the object that carries both. */
 export interface SessionValue {
@@ -30,7 +31,8 @@ export function append(
   const bodies = inputs.map((input, i) => {
     const name = inputs.length === 1 ? 'chunk' : `chunk ${i}`
     if (isLinked(input)) throw foreign(name)
-    return parseChunk(input, from.at, name)
+    const body = parseChunk(input, from.at, name)
+    return body.kind === 'compress' ? anchored(body, backwards(value.tip)) : body
   })
   const { branch } = value
   return { id: newId(), tip: linkAll(value.tip, bodies, branch), branch, lineage: from }

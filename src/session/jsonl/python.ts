@@ -79,14 +79,20 @@ export class PythonSection implements Section {
       const value = header[name]
       if (value !== undefined && value !== null) extras[name] = value as Json
     }
+    const usage = this.#trailer?.cumulative_usage
+    if (isPlainObject(usage) && this.#lastAnswer() < 0) extras.cumulative_usage = usage as JsonObject
     return lineage('import', parents, { at: this.#at, extras })
   }
 
-  /** The trailer knows only the sum, so it goes on the last answer. */
+  #lastAnswer(): number {
+    return this.#pieces.findLastIndex(piece => isPlainObject(piece) && piece.kind === 'assistant')
+  }
+
+  /** The trailer knows only the sum, so it goes on the last answer; without one it stays with the lineage. */
   #withUsage(): unknown[] {
     const usage = this.#trailer?.cumulative_usage
     if (!isPlainObject(usage)) return this.#pieces
-    const last = this.#pieces.findLastIndex(piece => isPlainObject(piece) && piece.kind === 'assistant')
+    const last = this.#lastAnswer()
     return this.#pieces.map((piece, i) =>
       i === last
         ? {

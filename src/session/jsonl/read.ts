@@ -20,7 +20,13 @@ export function readSession(text: string, options: ReadOptions = {}): ReadResult
   if (typeof text !== 'string') {
     throw new RathError('format-malformed', `A session file is text, not ${typeof text}.`)
   }
-  const reader = new Reader(options)
+  let damage: VerificationProblem | undefined
+  const reader = new Reader({
+    onDamage(problem) {
+      damage ??= problem
+      options.onDamage?.(problem)
+    },
+  })
   const results: ReadResult[] = []
   const lines = text.split('\n')
   const torn = lines.pop() as string
@@ -35,7 +41,7 @@ export function readSession(text: string, options: ReadOptions = {}): ReadResult
       `The file holds ${results.length} sessions and fromJSONL reads one; use readSessions for all of them.`,
     )
   }
-  return first
+  return { value: first.value, damage }
 }
 
 /** The sessions of a stream, each as soon as its section ends. */
@@ -62,6 +68,7 @@ class Reader {
   readonly #options: ReadOptions
   readonly #shared: SharedChunks = new Map()
   #section: Section | undefined
+  #opened = false
   #number = 0
 
   constructor(options: ReadOptions) {
@@ -81,17 +88,19 @@ class Reader {
       try {
         yield* this.line(rest)
       } catch (error) {
-        if (this.#section === undefined || !(error instanceof SyntaxProblem)) throw error
+        if (!this.#opened || !(error instanceof SyntaxProblem)) throw error
         torn = { reason: `the file breaks off in line ${this.#number}; everything before it was read` }
       }
     }
     if (this.#section) yield this.#finish(this.#section, torn)
+    else if (torn) this.#options.onDamage?.(torn)
   }
 
   *#record(record: Record<string, unknown>): Generator<ReadResult> {
     const opens = record.type === 'session' || record.record_type === 'header'
     if (opens) {
       if (this.#section) yield this.#finish(this.#section)
+      this.#opened = true
       this.#section =
         record.type === 'session'
           ? new SessionSection(record, this.#number, this.#shared)

@@ -1,0 +1,69 @@
+import { RathError } from './errors.ts'
+
+/** What to do on abort, for each signal that somebody waits on. */
+const waiting = new WeakMap<AbortSignal, Set<() => void>>()
+
+/**
+ * Calls back once when the signal aborts; at once when it has. However many wait on a signal, it carries one listener, and none
+ * once all are disposed, so a signal that outlives a thousand calls holds on to none of them.
+ */
+export function onAbort(signal: AbortSignal, callback: () => void): Disposable {
+  if (signal.aborted) {
+    callback()
+    return { [Symbol.dispose]() {} }
+  }
+  let callbacks = waiting.get(signal)
+  if (callbacks === undefined) {
+    callbacks = new Set()
+    waiting.set(signal, callbacks)
+    signal.addEventListener('abort', run, { once: true })
+  }
+  callbacks.add(callback)
+  return {
+    [Symbol.dispose]() {
+      const left = waiting.get(signal)
+      if (left === undefined || !left.delete(callback) || left.size > 0) return
+      waiting.delete(signal)
+      signal.removeEventListener('abort', run)
+    },
+  }
+}
+
+function run(event: Event): void {
+  const signal = event.target as AbortSignal
+  const callbacks = waiting.get(signal)
+  waiting.delete(signal)
+  for (const callback of callbacks ?? []) callback()
+}
+
+/** A signal that aborts with the first of several, and lets go of them when disposed. */
+export class LinkedAbort implements Disposable {
+  readonly #controller = new AbortController()
+  readonly #links: Disposable[] = []
+
+  constructor(...outer: readonly (AbortSignal | undefined)[]) {
+    for (const signal of outer) {
+      if (signal) this.#links.push(onAbort(signal, () => this.abort(signal.reason)))
+    }
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  abort(reason: unknown): void {
+    this.#controller.abort(reason)
+  }
+
+  [Symbol.dispose](): void {
+    for (const link of this.#links) link[Symbol.dispose]()
+    this.#links.length = 0
+  }
+}
+
+/** The error of work that was stopped because its signal aborted. */
+export function cancelledError(signal: AbortSignal): RathError {
+  const { reason } = signal
+  const why = reason instanceof Error ? reason.message : reason === undefined ? '' : String(reason)
+  return new RathError('cancelled', `The work was cancelled${why ? `: ${why}` : ''}.`, { cause: reason })
+}

@@ -1,0 +1,49 @@
+import type { JsonObject } from '../../../base/json.ts'
+import type { AiSdkModel, ByProvider } from './types.ts'
+
+/** What differs between providers behind the one interface of the AI SDK, where it does not level it out itself. */
+export interface Dialect {
+  readonly version: 'v2' | 'v3' | 'v4'
+  /** Put on the last message of a stable beginning. Absent where the provider caches by itself. */
+  readonly cacheMarker?: ByProvider
+  /** Images and files may lie inside a tool result; otherwise they follow in a message of the user. */
+  readonly mediaInResults: boolean
+  /** Takes text files as files; otherwise their text is sent. */
+  readonly textFiles: boolean
+  /** Takes several system messages; otherwise they are joined. */
+  readonly systemMessages: boolean
+  /** Options sent unless the request says otherwise. */
+  readonly defaults?: ByProvider
+  /** Where `strictJsonSchema` goes, for providers that refuse a schema with optional fields when it is on. */
+  readonly strictSchemas?: string
+  /** Counts cached input beside the input instead of in it. */
+  readonly cachedBesideInput: boolean
+}
+
+export function dialectOf({ provider, specificationVersion: version }: AiSdkModel): Dialect {
+  const [name = '', api] = provider.split('.')
+  if (provider.includes('anthropic')) {
+    return {
+      version,
+      cacheMarker: { anthropic: { cacheControl: { type: 'ephemeral' } } },
+      mediaInResults: true,
+      textFiles: true,
+      systemMessages: true,
+      cachedBesideInput: version === 'v2',
+    }
+  }
+  const isOpenAi = /^(openai|azure)/.test(name) && name !== 'openaiCompatible'
+  // The responses API keeps answers on the server by default, and later requests name them by id. A session may be forked,
+  // rewound, continued by another account or replayed next year, so everything travels with it instead.
+  const defaults: JsonObject | undefined = isOpenAi && api === 'responses' ? { store: false } : undefined
+  return {
+    version,
+    // Chat completions take text alone as a tool's result.
+    mediaInResults: api !== 'chat',
+    textFiles: !isOpenAi,
+    systemMessages: isOpenAi || api !== 'chat',
+    ...(defaults && { defaults: { [name]: defaults } }),
+    ...((isOpenAi || name === 'openaiCompatible') && { strictSchemas: name }),
+    cachedBesideInput: false,
+  }
+}

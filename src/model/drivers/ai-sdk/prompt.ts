@@ -1,0 +1,183 @@
+import { fromBase64 } from '../../../base/base64.ts'
+import { RathError, show } from '../../../base/errors.ts'
+import type { Json, JsonObject } from '../../../base/json.ts'
+import type { ToolOutcome } from '../../../session/chunk.ts'
+import type { Message } from '../../../session/message.ts'
+import { type AnswerPart, type FilePart, type ImagePart, type Part, textOf } from '../../../session/part.ts'
+import { markStableParts } from './cache.ts'
+import type { Dialect } from './dialect.ts'
+import type { ByProvider, PromptMessage, PromptPart } from './types.ts'
+
+/** The messages as the AI SDK takes them: results of one turn in one message, neighbouring user messages as one. */
+export function toPrompt(messages: readonly Message[], dialect: Dialect, cache: boolean): PromptMessage[] {
+  const prompt: PromptMessage[] = []
+  /** Media of tool results that the provider takes only from a user. They wait until all results of the turn are told. */
+  let shown: PromptPart[] = []
+  const show = () => {
+    if (shown.length > 0) say(prompt, shown)
+    shown = []
+  }
+  for (const message of messages) {
+    if (message.role === 'tool') {
+      const parts = last(prompt, 'tool') ?? add(prompt, 'tool')
+      parts.push(toolResult(message, dialect, shown))
+      continue
+    }
+    show()
+    if (message.role === 'system') addSystem(prompt, message.content, dialect)
+    else if (message.role === 'user') {
+      const parts = message.content.map(part => promptPart(part, dialect))
+      if (parts.length > 0) say(prompt, parts)
+    } else if (message.content.length > 0) {
+      prompt.push({ role: 'assistant', content: message.content.map(part => promptPart(part, dialect)) })
+    }
+  }
+  show()
+  if (cache && dialect.cacheMarker) markStableParts(prompt, dialect.cacheMarker)
+  return prompt
+}
+
+function addSystem(prompt: PromptMessage[], content: readonly Part[], dialect: Dialect): void {
+  const media = content.find(part => part.type !== 'text')
+  if (media) {
+    throw new RathError(
+      'model-rejected',
+      `A system message holds ${media.type === 'image' ? 'an image' : 'a file'}, and providers take text alone there. Put it into a user message.`,
+    )
+  }
+  const text = textOf(content)
+  if (text === '') return
+  const before = prompt.at(-1)
+  if (before?.role === 'system' && !dialect.systemMessages) before.content += `\n\n${text}`
+  else prompt.push({ role: 'system', content: text })
+}
+
+function say(prompt: PromptMessage[], parts: PromptPart[]): void {
+  const before = last(prompt, 'user')
+  if (before) before.push(...parts)
+  else prompt.push({ role: 'user', content: parts })
+}
+
+function last(prompt: PromptMessage[], role: 'user' | 'tool'): PromptPart[] | undefined {
+  const message = prompt.at(-1)
+  return message?.role === role ? (message.content as PromptPart[]) : undefined
+}
+
+function add(prompt: PromptMessage[], role: 'tool'): PromptPart[] {
+  const content: PromptPart[] = []
+  prompt.push({ role, content })
+  return content
+}
+
+function promptPart(part: AnswerPart, dialect: Dialect): PromptPart {
+  const options = providerOptions(part.extras)
+  switch (part.type) {
+    case 'text':
+    case 'reasoning':
+      return { type: part.type, text: part.text, ...options }
+    case 'tool-call':
+      return { type: 'tool-call', toolCallId: part.id, toolName: part.name, input: part.args, ...options }
+    default:
+      return mediaPart(part, dialect)
+  }
+}
+
+function mediaPart(part: ImagePart | FilePart, dialect: Dialect): PromptPart {
+  const options = providerOptions(part.extras)
+  const { mediaType } = part
+  const name = part.type === 'file' ? part.name : undefined
+  if (!dialect.textFiles && mediaType.startsWith('text/') && part.data !== undefined) {
+    const text = new TextDecoder().decode(fromBase64(part.data))
+    return { type: 'text', text: name ? `${name}:\n${text}` : text, ...options }
+  }
+  const filename = name === undefined ? {} : { filename: name }
+  return { type: 'file', mediaType, ...filename, data: mediaData(part, dialect), ...options }
+}
+
+function mediaData(part: ImagePart | FilePart, { version }: Dialect): unknown {
+  const tagged = version === 'v4'
+  if (part.data !== undefined) return tagged ? { type: 'data', data: part.data } : part.data
+  const { url = '' } = part
+  if (!URL.canParse(url)) {
+    throw new RathError(
+      'model-rejected',
+      `The ${part.type} with media type ${part.mediaType} lies at ${show(url)}, which is not a URL. Give an absolute URL, or the bytes as data.`,
+    )
+  }
+  return tagged ? { type: 'url', url: new URL(url) } : new URL(url)
+}
+
+function toolResult(
+  { callId, tool, outcome }: Extract<Message, { role: 'tool' }>,
+  dialect: Dialect,
+  shown: PromptPart[],
+): PromptPart {
+  const media = outcome.kind === 'value' && outcome.content?.some(part => part.type !== 'text')
+  if (media && !dialect.mediaInResults) {
+    const parts = outcome.content?.filter(part => part.type !== 'text') ?? []
+    shown.push({ type: 'text', text: `Shown by ${tool} (${callId}):` })
+    shown.push(...parts.map(part => promptPart(part, dialect)))
+  }
+  return { type: 'tool-result', toolCallId: callId, toolName: tool, output: toolOutput(outcome, dialect) }
+}
+
+type Output = { type: string; value?: unknown; reason?: string }
+
+function toolOutput(outcome: ToolOutcome, dialect: Dialect): Output {
+  switch (outcome.kind) {
+    case 'error': {
+      const detail = outcome.detail === undefined ? '' : `\n${textOfValue(outcome.detail)}`
+      return { type: 'error-text', value: `${outcome.error}: ${outcome.message}${detail}` }
+    }
+    case 'denied': {
+      const reason = `The call was denied${outcome.reason ? `: ${outcome.reason}` : '.'}`
+      return dialect.version === 'v2'
+        ? { type: 'error-text', value: reason }
+        : { type: 'execution-denied', reason }
+    }
+    case 'value': {
+      const { content, value } = outcome
+      if (content === undefined) {
+        return typeof value === 'string' ? { type: 'text', value } : { type: 'json', value }
+      }
+      const hasMedia = content.some(part => part.type !== 'text')
+      if (!hasMedia) return { type: 'text', value: textOf(content) }
+      if (!dialect.mediaInResults) {
+        return { type: 'text', value: textOf(content) || 'The result follows in the next message.' }
+      }
+      return { type: 'content', value: content.map(part => resultPart(part, dialect)) }
+    }
+  }
+}
+
+function textOfValue(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** A part inside a tool's result, which every version of the specification spells its own way. */
+function resultPart(part: Part, dialect: Dialect): PromptPart {
+  if (part.type === 'text') return { type: 'text', text: part.text }
+  if (dialect.version === 'v4') return mediaPart(part, dialect)
+  const { mediaType, data, url } = part
+  if (dialect.version === 'v2') {
+    return data === undefined ? { type: 'text', text: String(url) } : { type: 'media', data, mediaType }
+  }
+  const kind = part.type === 'image' ? 'image' : 'file'
+  return data === undefined
+    ? { type: `${kind}-url`, url }
+    : {
+        type: `${kind}-data`,
+        data,
+        mediaType,
+        ...(part.type === 'file' && part.name !== undefined && { filename: part.name }),
+      }
+}
+
+/** Extras that came from a provider's metadata go back as they came: signatures, ids of items. */
+function providerOptions(extras: JsonObject | undefined): { providerOptions?: ByProvider } {
+  if (extras === undefined) return {}
+  const own = Object.entries(extras).filter(
+    ([, value]) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  )
+  return own.length === 0 ? {} : { providerOptions: Object.fromEntries(own) as ByProvider }
+}

@@ -1,0 +1,65 @@
+import { RathError, show } from '../base/errors.ts'
+import { isPlainObject, type Problem } from '../base/json.ts'
+import type { Surroundings } from './surroundings.ts'
+
+export type Fields = Readonly<Record<string, unknown>>
+
+/** The object in a JSON file; nothing when there is no file. */
+export function readObject(path: string, { files }: Surroundings): Fields | undefined {
+  const text = files.read(path)
+  if (text === undefined) return undefined
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    // V8 quotes the text around the mistake, which may be a key; its position is enough.
+    const position = /position (\d+)/.exec((error as Error).message)?.[1]
+    const before = text.slice(0, Number(position ?? text.length)).split('\n')
+    throw new RathError(
+      'config-malformed',
+      `${path} is not JSON: line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}. Correct it, or remove the file.`,
+      { data: { path, line: before.length } },
+    )
+  }
+  if (isPlainObject(value)) return value
+  throw new RathError('config-malformed', `${path} holds ${show(value)}, not an object. Start it with {.`, {
+    data: { path },
+  })
+}
+
+/** The object at a name, empty when there is none. What does not fit is added to `problems` by its path. */
+export function objectAt(fields: Fields, name: string, path: string, problems: Problem[]): Fields {
+  const value = fields[name]
+  if (value === undefined || value === null) return {}
+  if (isPlainObject(value)) return value
+  problems.push({ path, message: `${show(value)} is not an object` })
+  return {}
+}
+
+export function textAt(fields: Fields, name: string, path: string, problems: Problem[]): string | undefined {
+  const value = fields[name]
+  if (value === undefined || value === null) return undefined
+  if (typeof value === 'string') return value
+  problems.push({ path, message: `a ${typeof value} is not a string` })
+  return undefined
+}
+
+export function numberAt(
+  fields: Fields,
+  name: string,
+  path: string,
+  problems: Problem[],
+): number | undefined {
+  const value = fields[name]
+  if (value === undefined || value === null) return undefined
+  if (typeof value === 'number') return value
+  problems.push({ path, message: `${show(value)} is not a number` })
+  return undefined
+}
+
+export function urlAt(fields: Fields, path: string, problems: Problem[]): string | undefined {
+  const url = textAt(fields, 'base_url', path, problems)
+  if (url === undefined || /^https?:$/.test(URL.parse(url)?.protocol ?? '')) return url
+  problems.push({ path, message: `${show(url)} is not an http or https URL` })
+  return undefined
+}

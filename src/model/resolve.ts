@@ -1,0 +1,197 @@
+import { RathError, show } from '../base/errors.ts'
+import { isPlainObject, type JsonObject } from '../base/json.ts'
+import { type Load, openClient } from './clients.ts'
+import { type ConfigProvider, readConfig } from './config.ts'
+import { type Connection, connect } from './connection.ts'
+import { type AiSdkModel, fromAiSdk, isAiSdkModel } from './drivers/ai-sdk/index.ts'
+import { environmentSays, kindsInEnvironment } from './environment.ts'
+import { guessKind, isProviderKind, ownAddress, type ProviderKind, sameHost } from './kind.ts'
+import type { PriceTable } from './prices.ts'
+import { optionsOf, Provider, type ProviderBudget, providerFrom, secretsOf } from './provider.ts'
+import type { RetryOptions } from './retry.ts'
+import type { Model, ModelAnswer, ModelContext, ModelRequest, ModelSettings } from './spec.ts'
+import { processSurroundings, type Surroundings } from './surroundings.ts'
+
+/** Whatever may stand where a model is wanted. */
+export type ModelLike = string | Provider | AiSdkModel | Model
+
+/** A model with what its provider says about how to use it. */
+export interface ResolvedModel extends Model {
+  /** Used where a request does not say otherwise. */
+  readonly settings: ModelSettings
+  readonly retry?: RetryOptions | undefined
+  readonly budget?: ProviderBudget | undefined
+}
+
+export interface ResolveOptions {
+  /** Environment, folders and files; those of this process by default. */
+  readonly surroundings?: Surroundings
+  readonly prices?: PriceTable
+  readonly load?: Load
+}
+
+/**
+ * The model that a name, a provider or an AI SDK object stands for; without any, the default of the environment or the config
+ * file. Keys are looked for and packages loaded when the model is first asked, and one client serves all its requests.
+ */
+export function resolveModel(like: ModelLike | undefined, options: ResolveOptions = {}): ResolvedModel {
+  if (like instanceof Provider) return new ProviderModel(like, labelOf(like), options)
+  if (like === undefined || typeof like === 'string') return resolveName(like, options)
+  if (isAiSdkModel(like)) return asResolved(fromAiSdk(like, { prices: options.prices }))
+  if (typeof like?.answer === 'function' && typeof like.id === 'string') return asResolved(like)
+  throw new RathError(
+    'invalid-argument',
+    `${show(like)} is not a model. Give a name such as 'openai/gpt-5.5', a Provider, an AI SDK language model, or an object with id and answer().`,
+  )
+}
+
+function asResolved(model: Model): ResolvedModel {
+  if ('settings' in model) return model as ResolvedModel
+  return { id: model.id, settings: {}, answer: (request, context) => model.answer(request, context) }
+}
+
+function labelOf({ kind, model, baseURL }: Provider): string {
+  const guessed = kind ?? guessKind(model, baseURL)
+  return guessed === 'openai' && baseURL !== undefined && !sameHost(baseURL, ownAddress('openai'))
+    ? 'openai-compatible'
+    : guessed
+}
+
+/** `kind/model`, `name-in-the-config/model`, a name in the config, or the bare name of a model. */
+function resolveName(name: string | undefined, options: ResolveOptions): ResolvedModel {
+  const surroundings = options.surroundings ?? processSurroundings()
+  const slash = name?.indexOf('/') ?? -1
+  const prefix = name?.slice(0, Math.max(0, slash)) ?? ''
+  const rest = name?.slice(slash + 1)
+  const ofKind = (kind: ProviderKind, model: string) =>
+    new ProviderModel(new Provider({ kind, model }), kind, { ...options, surroundings })
+  const ofConfig = (entry: ConfigProvider, model?: string) => {
+    const provider = providerFrom(optionsOf(entry, model), entry.source)
+    return new ProviderModel(provider, entry.name, { ...options, surroundings })
+  }
+
+  if (isProviderKind(prefix) && rest) return ofKind(prefix, rest)
+  if (name === undefined || name === '') {
+    for (const kind of kindsInEnvironment(surroundings.env)) {
+      const { model } = environmentSays(kind, surroundings.env)
+      if (model) return ofKind(kind, model)
+    }
+  }
+  const known = name ? kindByName(name) : undefined
+  const kinds = kindsInEnvironment(surroundings.env)
+  if (name && known !== undefined) {
+    if (kinds.includes(known)) return ofKind(known, name)
+    if (known === 'openai' && kinds.includes('azure')) return ofKind('azure', name)
+  }
+
+  const { providers, defaultProvider, paths } = readConfig(surroundings)
+  const entry = providers.find(one => one.name === name)
+  if (entry) return ofConfig(entry)
+  const prefixed = prefix && providers.find(one => one.name === prefix)
+  if (prefixed && rest) return ofConfig(prefixed, rest)
+  const fallback = providers.find(one => one.name === defaultProvider) ?? providers[0]
+  if (!name) {
+    if (fallback) return ofConfig(fallback)
+  } else {
+    if (known !== undefined) return ofKind(known, name)
+    const kind = kinds.find(one => one !== 'anthropic')
+    if (kind) return ofKind(kind, name)
+    if (fallback) return ofConfig(fallback, name)
+  }
+  throw unknown(name, providers, paths)
+}
+
+/** The kind whose models are called like this. */
+function kindByName(name: string): ProviderKind | undefined {
+  if (/^claude/.test(name)) return 'anthropic'
+  return /^(gpt-|o\d|chatgpt)/.test(name) ? 'openai' : undefined
+}
+
+function unknown(
+  name: string | undefined,
+  providers: readonly ConfigProvider[],
+  paths: readonly string[],
+): RathError {
+  const listed = providers.map(entry => show(entry.name)).join(', ') || 'none'
+  return new RathError(
+    'unknown-model',
+    [
+      name ? `Nothing here knows the model ${show(name)}. Looked at:` : 'No model was named. Looked at:',
+      '  the environment: OPENAI_DEFAULT_MODEL, ANTHROPIC_DEFAULT_MODEL, OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, AZURE_OPENAI_ENDPOINT',
+      `  ${paths[0]}: llm.providers has ${listed}`,
+      `Name it with its provider, such as 'openai/${name || 'gpt-5.5'}', or set one of these.`,
+    ].join('\n'),
+  )
+}
+
+class ProviderModel implements ResolvedModel {
+  readonly id: string
+  readonly settings: ModelSettings
+  readonly retry: RetryOptions | undefined
+  readonly budget: ProviderBudget | undefined
+  readonly #provider: Provider
+  readonly #options: ResolveOptions
+  #opening: Promise<{ model: Model; connection: Connection }> | undefined
+
+  constructor(provider: Provider, label: string, options: ResolveOptions) {
+    this.id = `${label}/${provider.model}`
+    this.settings = provider.settings
+    this.retry = provider.retry
+    this.budget = provider.budget
+    this.#provider = provider
+    this.#options = options
+  }
+
+  async answer(request: ModelRequest, context: ModelContext): Promise<ModelAnswer> {
+    this.#opening ??= this.#open()
+    const { model, connection } = await this.#opening.catch(error => {
+      // What was missing may be there the next time.
+      this.#opening = undefined
+      throw error
+    })
+    try {
+      const settings = mergeSettings(this.settings, request.settings)
+      return await model.answer({ ...request, settings }, context)
+    } catch (error) {
+      throw error instanceof RathError && error.code === 'model-unauthorized'
+        ? withSource(error, connection)
+        : error
+    }
+  }
+
+  async #open(): Promise<{ model: Model; connection: Connection }> {
+    const provider = this.#provider
+    const connection = connect(provider, this.#options.surroundings ?? processSurroundings())
+    const { headers } = secretsOf(provider)
+    const client = await openClient(connection, provider.model, {
+      api: provider.api,
+      headers,
+      load: this.#options.load,
+    })
+    const prices = { ...this.#options.prices, ...provider.prices }
+    return { model: fromAiSdk(client, { id: this.id, prices }), connection }
+  }
+
+  toString(): string {
+    return this.id
+  }
+}
+
+function mergeSettings(own: ModelSettings, asked: ModelSettings): ModelSettings {
+  if (own.providerOptions === undefined || asked.providerOptions === undefined) return { ...own, ...asked }
+  const providerOptions: Record<string, JsonObject> = {}
+  for (const options of [own.providerOptions, asked.providerOptions]) {
+    for (const [name, value] of Object.entries(options)) {
+      if (isPlainObject(value)) providerOptions[name] = { ...providerOptions[name], ...(value as JsonObject) }
+    }
+  }
+  return { ...own, ...asked, providerOptions }
+}
+
+function withSource(error: RathError, { apiKey, source, baseURL }: Connection): RathError {
+  const where =
+    apiKey === undefined
+      ? `No key was sent: ${source} names the address ${baseURL} without one.`
+      : `The key came from ${source}.`
+  return new RathError(error.code, `${error.message}\n${where}`, { data: error.data, cause: error })
+}

@@ -1,0 +1,52 @@
+import { readFileSync, statSync } from 'node:fs'
+import { homedir } from 'node:os'
+
+/** What is read of the machine to find models and keys. */
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly cwd: string
+  readonly home: string
+  readonly files: Files
+  /** Told about something unsafe that was let through. */
+  warn(message: string): void
+}
+
+export interface Files {
+  /** The text of a file; nothing when there is none. */
+  read(path: string): string | undefined
+  /** What lies at a path, and its permission bits where the system has such; nothing when there is nothing. */
+  stat(path: string): { readonly isDirectory: boolean; readonly mode?: number } | undefined
+}
+
+/** The surroundings of this process. */
+export function processSurroundings(): Surroundings {
+  return {
+    env: process.env,
+    cwd: process.cwd(),
+    home: homedir(),
+    files: nodeFiles,
+    warn: message => process.emitWarning(message, { code: 'OPENRATH_CONFIG' }),
+  }
+}
+
+const nodeFiles: Files = {
+  read: path => orNothing(() => readFileSync(path, 'utf8')),
+  stat: path =>
+    orNothing(() => {
+      const stat = statSync(path)
+      return {
+        isDirectory: stat.isDirectory(),
+        ...(process.platform !== 'win32' && { mode: stat.mode & 0o777 }),
+      }
+    }),
+}
+
+function orNothing<T>(look: () => T): T | undefined {
+  try {
+    return look()
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw error
+  }
+}

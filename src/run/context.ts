@@ -1,0 +1,55 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Lineage } from '../session/lineage.ts'
+import type { ApprovalDecision, ApprovalRequest } from '../tool/approval.ts'
+import type { Policy } from '../tool/policy/policy.ts'
+import type { Budget, BudgetLimits } from './budget.ts'
+import type { EventBody, EventListener } from './event.ts'
+import type { EventStream } from './event-stream.ts'
+import type { Runtime } from './runtime.ts'
+
+/** What a caller can say about one call. Calls made inside it inherit all of it. */
+export interface CallOptions {
+  /** Aborting it cancels the call: sockets close, tools are told, and the session so far is on the error. */
+  readonly signal?: AbortSignal
+  /** For this call and everything inside it, branches included. */
+  readonly budget?: BudgetLimits
+  /** Decides calls that need a person. */
+  readonly approve?: Approve
+  /** Told about every event of this call and of those inside it. */
+  readonly onEvent?: EventListener
+  /** Narrows what tools may do. */
+  readonly policy?: Policy
+}
+
+export type Approve = (request: ApprovalRequest) => ApprovalDecision | Promise<ApprovalDecision>
+
+/** What a call of a workflow works in. A call made inside another finds that one's context and narrows it. */
+export interface RunContext {
+  readonly runtime: Runtime
+  /** The same for all calls of one run, branches included. */
+  readonly runId: string
+  /** Producer path of this call. */
+  readonly by: string
+  /** The node of the graph that this call makes, known before its work is done. */
+  readonly out: { readonly id: string; readonly lineage: Lineage }
+  readonly events: EventStream
+  readonly budget: Budget
+  readonly signal: AbortSignal
+  readonly policy: Policy | undefined
+  readonly approve: Approve | undefined
+}
+
+const storage = new AsyncLocalStorage<RunContext>()
+
+/** The call that the running code is inside of, if it is inside one. */
+export function currentContext(): RunContext | undefined {
+  return storage.getStore()
+}
+
+export function runInContext<T>(context: RunContext, work: () => T): T {
+  return storage.run(context, work)
+}
+
+export function emit(context: RunContext, body: EventBody): void {
+  if (context.events.observed) context.events.emit({ ...body, by: context.by, sessionId: context.out.id })
+}

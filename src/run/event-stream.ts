@@ -1,0 +1,129 @@
+import type { EventListener, RunEvent } from './event.ts'
+
+/**
+ * Hands events to whoever listens, and to the stream of the run around this one. A listener that throws is reported and goes on
+ * being told; one that is slow reads from its own queue. Nothing a listener does reaches the run.
+ */
+export class EventStream {
+  readonly #outer: EventStream | undefined
+  readonly #listeners = new Set<EventListener>()
+  readonly #queues = new Set<EventQueue>()
+  #ended = false
+
+  constructor(outer?: EventStream) {
+    this.#outer = outer
+  }
+
+  /** Whether anybody would see an event now; deltas need not be made when not. */
+  get observed(): boolean {
+    return this.#listeners.size > 0 || this.#queues.size > 0 || (this.#outer?.observed ?? false)
+  }
+
+  emit(event: RunEvent): void {
+    for (const listener of this.#listeners) tell(listener, event)
+    for (const queue of this.#queues) queue.push(event)
+    this.#outer?.emit(event)
+  }
+
+  listen(listener: EventListener): Disposable {
+    this.#listeners.add(listener)
+    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) }
+  }
+
+  /**
+   * The events from now on, then whatever `settled` ends with: an iteration of a failed run throws at its end. Leaving the loop
+   * early ends only the following, not the run.
+   */
+  iterate(settled: Promise<unknown>): AsyncIterableIterator<RunEvent> {
+    const queue = new EventQueue(settled, () => this.#queues.delete(queue))
+    if (this.#ended) queue.end()
+    else this.#queues.add(queue)
+    return queue
+  }
+
+  /** No event comes after this; every iteration finishes once it has read what it has. */
+  end(): void {
+    this.#ended = true
+    for (const queue of this.#queues) queue.end()
+    this.#queues.clear()
+    this.#listeners.clear()
+  }
+}
+
+class EventQueue implements AsyncIterableIterator<RunEvent> {
+  readonly #settled: Promise<unknown>
+  readonly #leave: () => void
+  #events: RunEvent[] = []
+  #next = 0
+  #ended = false
+  #left = false
+  #waiting: ((result: Next | Promise<Next>) => void)[] = []
+
+  constructor(settled: Promise<unknown>, leave: () => void) {
+    this.#settled = settled
+    this.#leave = leave
+  }
+
+  push(event: RunEvent): void {
+    const waiting = this.#waiting.shift()
+    if (waiting) waiting({ value: event, done: false })
+    else this.#events.push(event)
+  }
+
+  end(): void {
+    this.#ended = true
+    for (const waiting of this.#waiting.splice(0)) waiting(this.#done())
+  }
+
+  next(): Promise<Next> {
+    if (this.#next < this.#events.length) {
+      const value = this.#events[this.#next++] as RunEvent
+      if (this.#next === this.#events.length) this.#clear()
+      return Promise.resolve({ value, done: false })
+    }
+    if (this.#ended) return this.#done()
+    return new Promise(resolve => this.#waiting.push(resolve))
+  }
+
+  return(): Promise<Next> {
+    this.#clear()
+    this.#left = true
+    this.#leave()
+    this.end()
+    return this.#done()
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  #clear(): void {
+    this.#events = []
+    this.#next = 0
+  }
+
+  /** The end, told once: a failure is thrown by the first call that meets it. */
+  #done(): Promise<Next> {
+    const end: Next = { value: undefined, done: true }
+    if (this.#left) return Promise.resolve(end)
+    this.#left = true
+    return this.#settled.then(() => end)
+  }
+}
+
+type Next = IteratorResult<RunEvent, undefined>
+
+function tell(listener: EventListener, event: RunEvent): void {
+  try {
+    const returned = listener(event) as unknown
+    // An async listener is not waited for, but its failure is not lost either.
+    if (returned instanceof Promise) returned.catch(report)
+  } catch (error) {
+    report(error)
+  }
+}
+
+function report(error: unknown): void {
+  const text = error instanceof Error ? error.message : String(error)
+  process.emitWarning(`openrath: an event listener threw: ${text}`, 'OpenRathWarning')
+}

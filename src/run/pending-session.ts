@@ -1,0 +1,79 @@
+import type { Lineage } from '../session/lineage.ts'
+import type { Session } from '../session/session.ts'
+import type { RunEvent } from './event.ts'
+import type { EventStream } from './event-stream.ts'
+
+export interface PendingFacts {
+  readonly id: string
+  readonly runId: string
+  readonly lineage: Lineage
+  readonly events: EventStream
+  cancel(reason?: unknown): void
+}
+
+/**
+ * A session that is being made: a promise of it, and the events of its making. Who it will be (`id`, `lineage`) is known from
+ * the start. Iterating throws at the end what awaiting would throw.
+ */
+export class PendingSession extends Promise<Session> implements AsyncIterable<RunEvent> {
+  readonly #facts: PendingFacts
+  #observed = false
+
+  constructor(work: Promise<Session>, facts: PendingFacts) {
+    super((resolve, reject) => work.then(resolve, reject))
+    this.#facts = facts
+    super.then(undefined, error => this.#failed(error))
+  }
+
+  /** What `then` returns is an ordinary promise. */
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise
+  }
+
+  get id(): string {
+    return this.#facts.id
+  }
+
+  get runId(): string {
+    return this.#facts.runId
+  }
+
+  get lineage(): Lineage {
+    return this.#facts.lineage
+  }
+
+  /** Stops the work; awaiting then throws a `cancelled` error with the session so far. */
+  cancel(reason?: unknown): void {
+    this.#facts.cancel(reason)
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: a promise that must know whether somebody waits for it.
+  override then<A = Session, B = never>(
+    onDone?: ((session: Session) => A | PromiseLike<A>) | null,
+    onFailed?: ((error: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.#observed = true
+    return super.then(onDone, onFailed)
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<RunEvent> {
+    this.#observed = true
+    return this.#facts.events.iterate(this)
+  }
+
+  override get [Symbol.toStringTag](): string {
+    return 'PendingSession'
+  }
+
+  /** Nobody may ever look; then the failure is said once, and the process goes on. */
+  #failed(error: unknown): void {
+    setImmediate(() => {
+      if (this.#observed) return
+      const text = error instanceof Error ? error.message : String(error)
+      process.emitWarning(
+        `openrath: session ${this.id} failed and nobody waited for it: ${text}`,
+        'OpenRathWarning',
+      )
+    })
+  }
+}

@@ -1,0 +1,83 @@
+import type { Session } from '../session/session.ts'
+import { openStore } from '../store/open.ts'
+import type { Store, StoreOptions } from '../store/spec.ts'
+
+/** What runs share: the store they are recorded in. */
+export interface Runtime extends AsyncDisposable {
+  /** Opened when first used. */
+  readonly store: Promise<Store>
+  readonly sessions: Store['sessions']
+  close(): Promise<void>
+}
+
+export interface RuntimeOptions extends Pick<StoreOptions, 'redact'> {
+  /** An open store, or the address of one; `.openrath/rath.db` in the current folder by default. */
+  readonly store?: Store | string
+}
+
+export function createRuntime(options: RuntimeOptions = {}): Runtime {
+  const { store: given, redact } = options
+  let opened: Promise<Store> | undefined
+  const open = () => {
+    opened ??= typeof given === 'object' ? Promise.resolve(given) : openStore(given, redact ? { redact } : {})
+    return opened
+  }
+  const close = async () => {
+    // A store that was handed in belongs to whoever opened it.
+    if (typeof given !== 'object') await (await opened)?.close()
+  }
+  return {
+    get store() {
+      return open()
+    },
+    get sessions() {
+      return sessionsOf(open)
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+let standard: Runtime | undefined
+
+/** The runtime of calls that name none. */
+export function defaultRuntime(): Runtime {
+  standard ??= createRuntime()
+  return standard
+}
+
+/** Replaces the default runtime; calls under way keep the one they started with. */
+export function configure(options: RuntimeOptions): Runtime {
+  standard = createRuntime(options)
+  return standard
+}
+
+/** The sessions of a store that may not be open yet. */
+function sessionsOf(open: () => Promise<Store>): Store['sessions'] {
+  const sessions = async () => (await open()).sessions
+  return {
+    put: async (session: Session, options) => (await sessions()).put(session, options),
+    append: async (id, chunks, options) => (await sessions()).append(id, chunks, options),
+    get: async name => (await sessions()).get(name),
+    row: async name => (await sessions()).row(name),
+    chunks: async (name, from) => (await sessions()).chunks(name, from),
+    list: async filter => (await sessions()).list(filter),
+    search: async (query, options) => (await sessions()).search(query, options),
+    tag: async (name, tag) => (await sessions()).tag(name, tag),
+    untag: async tag => (await sessions()).untag(tag),
+    delete: async name => (await sessions()).delete(name),
+    subscribe(listener, options) {
+      let disposed = false
+      let inner: Disposable | undefined
+      void sessions().then(store => {
+        if (!disposed) inner = store.subscribe(listener, options)
+      })
+      return {
+        [Symbol.dispose]() {
+          disposed = true
+          inner?.[Symbol.dispose]()
+        },
+      }
+    },
+  }
+}

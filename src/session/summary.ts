@@ -1,0 +1,46 @@
+import type { Digest } from '../base/digest.ts'
+import { backwards } from './chain.ts'
+import type { Chunk, CompressBody } from './chunk.ts'
+import { identityOf } from './identity.ts'
+
+/** For a replaced chunk, the summary that stands for it now; a summary may itself have been summarised since. */
+export function summariesOf(
+  compressions: readonly Chunk<'compress'>[],
+): (chunk: Chunk) => Chunk<'compress'> | undefined {
+  const summaryById = new Map<Digest, Chunk<'compress'>>()
+  for (const chunk of compressions) for (const id of chunk.replaced) summaryById.set(id, chunk)
+  const replacing = (chunk: Chunk) => {
+    const summary = summaryById.get(chunk.id) ?? summaryById.get(identityOf(chunk))
+    // A summary stands for what came before it. A record that says otherwise was altered, and must not loop.
+    return summary && summary.index > chunk.index ? summary : undefined
+  }
+  return chunk => {
+    let summary = replacing(chunk)
+    for (let next = summary; next; next = replacing(next)) summary = next
+    return summary
+  }
+}
+
+/** The last non-empty assistant text, or the summary that replaced it; a summary alone when no answer is left. */
+export function lastText(tip: Chunk | undefined): string {
+  const compressions: Chunk<'compress'>[] = []
+  for (const chunk of backwards(tip)) {
+    if (chunk.kind === 'compress') compressions.push(chunk)
+    if (chunk.kind !== 'assistant' || chunk.text === '') continue
+    if (compressions.length === 0) return chunk.text
+    return (summariesOf(compressions.reverse())(chunk) ?? chunk).text
+  }
+  return compressions[0]?.text ?? ''
+}
+
+/** A new summary names chunks by what stays the same about them, so that it finds them after any number of merges. */
+export function anchored(body: CompressBody, chunks: Iterable<Chunk>): CompressBody {
+  const wanted = new Set(body.replaced)
+  const identities = new Map<Digest, Digest>()
+  for (const chunk of chunks) {
+    if (wanted.size === 0) break
+    if (wanted.delete(chunk.id)) identities.set(chunk.id, identityOf(chunk))
+    else wanted.delete(identityOf(chunk))
+  }
+  return { ...body, replaced: Object.freeze(body.replaced.map(id => identities.get(id) ?? id)) }
+}

@@ -1,0 +1,121 @@
+import type { Digest } from '../base/digest.ts'
+import { RathError } from '../base/errors.ts'
+import type { Json } from '../base/json.ts'
+import { backwards, chunkAt, chunksFrom, lengthOf, link, previousOf } from '../session/chain.ts'
+import type { Chunk, ChunkBody } from '../session/chunk.ts'
+import { identify } from '../session/identity.ts'
+import type { BlobRow, ChunkRow, StoreDriver } from './driver.ts'
+import { encode } from './encode.ts'
+import type { Redactor } from './redact.ts'
+
+export interface EncodedChunk {
+  readonly row: ChunkRow
+  readonly blobs: readonly BlobRow[]
+}
+
+/** Turns the part of a chain that a store does not have yet into rows. Cost follows that part, not the history. */
+export class ChainWriter {
+  readonly #driver: StoreDriver
+  readonly #redactor: Redactor
+  /** Chunks known to be stored, and with them everything before. */
+  #stored = new WeakSet<Chunk>()
+  /** For a chunk that was given, the one that is kept in its place. */
+  readonly #kept = new WeakMap<Chunk, Chunk>()
+
+  constructor(driver: StoreDriver, redactor: Redactor) {
+    this.#driver = driver
+    this.#redactor = redactor
+  }
+
+  /** The chain without secrets; the same chunks up to the first that held one. */
+  redacted(tip: Chunk | undefined): Chunk | undefined {
+    const fresh: Chunk[] = []
+    let known = tip
+    while (known && !this.#kept.has(known) && !this.#stored.has(known)) {
+      fresh.push(known)
+      known = previousOf(known)
+    }
+    let last = known && (this.#kept.get(known) ?? known)
+    for (const chunk of fresh.reverse()) {
+      const body = { ...chunk } as ChunkBody
+      const clean = this.#redactor.chunk(body)
+      const unchanged = clean === body && previousOf(chunk) === last
+      last = unchanged ? chunk : link(last, this.#renamed(clean, chunk))
+      this.#kept.set(chunk, last)
+    }
+    return last
+  }
+
+  /** A summary names the chunks it replaced, and those may have been kept under other ids. */
+  #renamed(body: ChunkBody, given: Chunk): ChunkBody {
+    if (body.kind !== 'compress') return body
+    const wanted = new Set(body.replaced)
+    const ids = new Map<Digest, Digest>()
+    for (const chunk of backwards(previousOf(given))) {
+      if (wanted.size === 0) break
+      if (wanted.delete(chunk.id)) ids.set(chunk.id, (this.#kept.get(chunk) ?? chunk).id)
+    }
+    return { ...body, replaced: Object.freeze(body.replaced.map(id => ids.get(id) ?? id)) }
+  }
+
+  /** Rows for the chunks that the store lacks, oldest first, recorded as `session`'s. */
+  async missing(tip: Chunk | undefined, session: string): Promise<EncodedChunk[]> {
+    const start = await this.#firstMissing(tip)
+    return chunksFrom(tip, start).map(chunk => {
+      const body = { ...chunk } as ChunkBody
+      const previous = previousOf(chunk)?.id ?? null
+      // An id that was read from a file is a claim. Kept unchecked, it would stand in the way of the true chunk for ever.
+      if (identify(body, previous ?? undefined) !== chunk.id) throw forged(chunk)
+      return encodeChunk(body, { id: chunk.id, index: chunk.index, previous, session })
+    })
+  }
+
+  /** A chain has been committed. */
+  stored(tip: Chunk | undefined): void {
+    for (let here = tip; here && !this.#stored.has(here); here = previousOf(here)) this.#stored.add(here)
+  }
+
+  /** Trust no memory of what is stored. */
+  forget(): void {
+    this.#stored = new WeakSet()
+  }
+
+  async #firstMissing(tip: Chunk | undefined): Promise<number> {
+    if (tip === undefined) return 0
+    let known: Chunk | undefined = tip
+    while (known && !this.#stored.has(known)) known = previousOf(known)
+    if (known) return lengthOf(known)
+    // Nothing of it is known in this process. What is stored is a prefix, so its end is found by halving.
+    let low = 0
+    let high = lengthOf(tip)
+    if (!(await this.#has(chunkAt(tip, 0)))) return 0
+    while (low + 1 < high) {
+      const middle = (low + high) >>> 1
+      if (await this.#has(chunkAt(tip, middle))) low = middle
+      else high = middle
+    }
+    return low + 1
+  }
+
+  async #has(chunk: Chunk): Promise<boolean> {
+    return (await this.#driver.knownChunks([chunk.id])).has(chunk.id)
+  }
+}
+
+/** A chunk's row; `place` says where it hangs. */
+export function encodeChunk(
+  body: ChunkBody,
+  place: Pick<ChunkRow, 'id' | 'index' | 'previous' | 'session'>,
+): EncodedChunk {
+  const { text, blobs } = encode(body as unknown as Json)
+  return { row: { ...place, kind: body.kind, body: text, blobs: blobs.map(blob => blob.id) }, blobs }
+}
+
+function forged(chunk: Chunk): RathError {
+  return new RathError(
+    'invalid-chunk',
+    `Chunk ${chunk.index} (${chunk.kind}) does not match its id ${chunk.id}: the session was altered or damaged before it came here. ` +
+      'Find out with verify(), and keep the part before that chunk with rewind().',
+    { data: { chunk: chunk.id, index: chunk.index } },
+  )
+}

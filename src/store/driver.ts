@@ -1,0 +1,195 @@
+import type { Digest } from '../base/digest.ts'
+import type { ChunkKind } from '../session/chunk.ts'
+import type { GcReport, RunRow, RunStatus, SessionFilter, SessionRow } from './spec.ts'
+
+/**
+ * What a store needs from a database: rows in, rows out. All decisions (linking, fencing, redaction, what is a conflict) are
+ * made by the shared code above; a driver loads the rows that a decision needs, locked, and applies what was decided in one transaction.
+ */
+export interface StoreDriver {
+  readonly url: string
+  /**
+   * One transaction: loads what `touched` names into a unit of work, runs `decide` on it, and writes what it left there.
+   * Nobody else can change those rows in between. When `decide` throws, or the write fails, nothing happened.
+   */
+  commit(touched: Touched, decide: (unit: Unit) => void): Promise<void>
+
+  sessionRow(id: string): Promise<SessionRow | undefined>
+  /** Ids that start with a prefix, in order. */
+  sessionIds(prefix: string, limit: number): Promise<string[]>
+  tagged(tag: string): Promise<string | undefined>
+  /** Newest first by (created, id); `before` continues behind a row. */
+  sessionRows(filter: SessionFilter, limit: number, before: Place | undefined): Promise<SessionRow[]>
+  /** Sessions changed behind a cursor, in order of change, and the cursor behind the last of them. Without a cursor: none, and the newest. */
+  changes(cursor: string | undefined): Promise<{ rows: SessionRow[]; cursor: string }>
+  /** Calls `wake` soon after anything was committed, by any process; spurious calls are fine. */
+  watch(wake: () => void): Disposable
+
+  /** The chunk `head` and its predecessors back to `from` (inclusive), newest first, at most `limit`. */
+  chunkRows(head: Digest, from: number, limit: number): Promise<StoredChunk[]>
+  /** Those of the ids that are stored. A stored chunk's predecessors are stored too. */
+  knownChunks(ids: readonly Digest[]): Promise<Set<Digest>>
+  blobs(ids: readonly Digest[]): Promise<Map<Digest, Uint8Array>>
+
+  runRow(id: string): Promise<RunRow | undefined>
+  runRows(status: RunStatus | undefined, limit: number): Promise<RunRow[]>
+  entryRow(run: string, key: string, occurrence: number): Promise<EntryRow | undefined>
+  /** In the order in which they were first written. */
+  entryRows(run: string): Promise<EntryRow[]>
+
+  /** Chunks that are not in the word index yet, oldest first. */
+  unindexed(limit: number): Promise<IndexRow[]>
+  /** Puts chunks into the word index. Chunks another process has indexed meanwhile are passed over. */
+  index(words: readonly IndexWords[]): Promise<void>
+  /** Chunks that have all the words, best match first. */
+  search(words: readonly string[], kind: ChunkKind | undefined, limit: number): Promise<FoundRow[]>
+
+  /** Removes what nothing reaches and what was written before `before`, or only counts it. */
+  sweep(before: number, dryRun: boolean): Promise<Omit<GcReport, 'dryRun'>>
+  close(): Promise<void>
+}
+
+/** Ids of the rows a decision needs to see. */
+export interface Touched {
+  readonly sessions: Iterable<string>
+  readonly runs: Iterable<string>
+  readonly entries: Iterable<EntryName>
+}
+
+export interface EntryName {
+  readonly run: string
+  readonly key: string
+  readonly occurrence: number
+}
+
+export interface Place {
+  readonly created: number
+  readonly id: string
+}
+
+/** A chunk as it lies in the database: large payloads are out of line. */
+export interface StoredChunk {
+  readonly id: Digest
+  readonly previous: Digest | null
+  readonly index: number
+  /** Encoded body; see encode.ts. */
+  readonly body: string
+}
+
+/** A chunk to be written. */
+export interface ChunkRow extends StoredChunk {
+  readonly kind: ChunkKind
+  /** Blobs the body refers to. */
+  readonly blobs: readonly Digest[]
+  /** The session that recorded it first. */
+  readonly session: string
+}
+
+export interface BlobRow {
+  readonly id: Digest
+  readonly bytes: Uint8Array
+}
+
+export interface EntryRow extends EntryName {
+  readonly kind: string
+  readonly request: string
+  readonly outcome: string | null
+  readonly intendedAt: number
+  readonly concludedAt: number | null
+  readonly blobs: readonly Digest[]
+}
+
+export interface IndexRow {
+  readonly id: Digest
+  readonly body: string
+}
+
+export interface IndexWords {
+  readonly id: Digest
+  /** Words separated by spaces, normalised as the query's are. */
+  readonly words: string
+}
+
+export interface FoundRow {
+  readonly id: Digest
+  readonly index: number
+  readonly body: string
+  readonly session: string
+}
+
+export function entryKey({ run, key, occurrence }: EntryName): string {
+  return `${run}\u0000${key}\u0000${occurrence}`
+}
+
+/**
+ * A unit of work: what a transaction loaded, and what it is to write. Decisions read and change it in turn, so that
+ * each sees what the ones before it in the same transaction did.
+ */
+export class Unit {
+  readonly #sessions: Map<string, SessionRow>
+  readonly #runs: Map<string, RunRow>
+  readonly #entries: Map<string, EntryRow>
+  readonly changedSessions = new Set<string>()
+  readonly deletedSessions = new Set<string>()
+  readonly changedRuns = new Set<string>()
+  readonly changedEntries = new Set<string>()
+  readonly chunks = new Map<Digest, ChunkRow>()
+  readonly blobs = new Map<Digest, BlobRow>()
+  /** Tags to set, or with null to remove. */
+  readonly tags = new Map<string, string | null>()
+
+  constructor(loaded: {
+    sessions: Iterable<SessionRow>
+    runs: Iterable<RunRow>
+    entries: Iterable<EntryRow>
+  }) {
+    this.#sessions = new Map([...loaded.sessions].map(row => [row.id, row]))
+    this.#runs = new Map([...loaded.runs].map(row => [row.id, row]))
+    this.#entries = new Map([...loaded.entries].map(row => [entryKey(row), row]))
+  }
+
+  session(id: string): SessionRow | undefined {
+    return this.#sessions.get(id)
+  }
+
+  setSession(row: SessionRow): void {
+    this.#sessions.set(row.id, row)
+    this.changedSessions.add(row.id)
+    this.deletedSessions.delete(row.id)
+  }
+
+  deleteSession(id: string): void {
+    this.#sessions.delete(id)
+    for (const [tag, session] of this.tags) if (session === id) this.tags.set(tag, null)
+    this.changedSessions.delete(id)
+    this.deletedSessions.add(id)
+  }
+
+  run(id: string): RunRow | undefined {
+    return this.#runs.get(id)
+  }
+
+  setRun(row: RunRow): void {
+    this.#runs.set(row.id, row)
+    this.changedRuns.add(row.id)
+  }
+
+  entry(name: EntryName): EntryRow | undefined {
+    return this.#entries.get(entryKey(name))
+  }
+
+  setEntry(row: EntryRow): void {
+    this.#entries.set(entryKey(row), row)
+    this.changedEntries.add(entryKey(row))
+  }
+
+  /** The rows to write, for a driver. */
+  get written(): { sessions: SessionRow[]; runs: RunRow[]; entries: EntryRow[] } {
+    const rows = <T>(keys: Iterable<string>, from: Map<string, T>) => [...keys].map(key => from.get(key) as T)
+    return {
+      sessions: rows(this.changedSessions, this.#sessions),
+      runs: rows(this.changedRuns, this.#runs),
+      entries: rows(this.changedEntries, this.#entries),
+    }
+  }
+}

@@ -1,0 +1,222 @@
+import type { Digest } from '../../base/digest.ts'
+import { RathError } from '../../base/errors.ts'
+import {
+  type BlobRow,
+  type ChunkRow,
+  type EntryName,
+  type EntryRow,
+  entryKey,
+  type IndexWords,
+  type Place,
+  type StoreDriver,
+  type Touched,
+  Unit,
+} from '../driver.ts'
+import type { RunRow, RunStatus, SessionFilter, SessionRow } from '../spec.ts'
+
+/** `memory:` — for tests and throw-away runs. Gone with the process; otherwise it behaves like the others. */
+export function memoryDriver(): StoreDriver {
+  const sessions = new Map<string, SessionRow>()
+  /** Ids in the order of their last change; re-inserting moves one to the end. */
+  const changed = new Map<string, number>()
+  const chunks = new Map<Digest, ChunkRow & { readonly written: number }>()
+  const blobs = new Map<Digest, BlobRow & { readonly written: number }>()
+  const tags = new Map<string, string>()
+  const runs = new Map<string, RunRow>()
+  const entries = new Map<string, EntryRow>()
+  const words = new Map<Digest, Set<string>>()
+  const watchers = new Set<() => void>()
+  let sequence = 0
+
+  const withTags = (row: SessionRow): SessionRow => ({
+    ...row,
+    tags: [...tags]
+      .filter(([, id]) => id === row.id)
+      .map(([tag]) => tag)
+      .sort(),
+  })
+
+  function apply(unit: Unit): void {
+    const now = Date.now()
+    const { sessions: rows, runs: runRows, entries: entryRows } = unit.written
+    const needed = [...unit.chunks.values()].map(chunk => chunk.previous)
+    for (const id of [...needed, ...rows.map(row => row.head)]) {
+      if (id !== null && !unit.chunks.has(id) && !chunks.has(id))
+        throw new RathError('chunk-missing', `Chunk ${id} is not stored, although something refers to it.`)
+    }
+    for (const chunk of unit.chunks.values())
+      if (!chunks.has(chunk.id)) chunks.set(chunk.id, { ...chunk, written: now })
+    for (const blob of unit.blobs.values()) blobs.set(blob.id, { ...blob, written: now })
+    for (const row of rows) {
+      sessions.set(row.id, row)
+      changed.delete(row.id)
+      changed.set(row.id, ++sequence)
+    }
+    for (const id of unit.deletedSessions) {
+      sessions.delete(id)
+      changed.delete(id)
+      for (const [tag, session] of tags) if (session === id) tags.delete(tag)
+    }
+    for (const [tag, id] of unit.tags) id === null ? tags.delete(tag) : tags.set(tag, id)
+    for (const row of runRows) runs.set(row.id, row)
+    for (const row of entryRows) entries.set(entryKey(row), row)
+  }
+
+  return {
+    url: 'memory:',
+
+    async commit(touched: Touched, decide) {
+      const found = <K, V>(from: Map<K, V>, keys: Iterable<K>) =>
+        [...keys].flatMap(key => from.get(key) ?? [])
+      const unit = new Unit({
+        sessions: found(sessions, touched.sessions).map(withTags),
+        runs: found(runs, touched.runs),
+        entries: found(entries, [...touched.entries].map(entryKey)),
+      })
+      decide(unit)
+      apply(unit)
+      for (const wake of watchers) wake()
+    },
+
+    async sessionRow(id) {
+      const row = sessions.get(id)
+      return row && withTags(row)
+    },
+    async sessionIds(prefix, limit) {
+      return [...sessions.keys()]
+        .filter(id => id.startsWith(prefix))
+        .sort()
+        .slice(0, limit)
+    },
+    async tagged(tag) {
+      return tags.get(tag)
+    },
+    async sessionRows(filter, limit, before) {
+      return [...sessions.values()]
+        .map(withTags)
+        .filter(row => matches(row, filter) && (before === undefined || comesBefore(before, row)))
+        .sort((a, b) => (comesBefore(a, b) ? -1 : 1))
+        .slice(0, limit)
+    },
+    async changes(cursor) {
+      if (cursor === undefined) return { rows: [], cursor: String(sequence) }
+      const later = [...changed].filter(([, at]) => at > Number(cursor))
+      return { rows: later.map(([id]) => withTags(sessions.get(id) as SessionRow)), cursor: String(sequence) }
+    },
+    watch(wake) {
+      watchers.add(wake)
+      return { [Symbol.dispose]: () => void watchers.delete(wake) }
+    },
+
+    async chunkRows(head, from, limit) {
+      const rows: ChunkRow[] = []
+      for (let id: Digest | null = head; id !== null && rows.length < limit; ) {
+        const row: ChunkRow | undefined = chunks.get(id)
+        if (row === undefined || row.index < from) break
+        rows.push(row)
+        id = row.previous
+      }
+      return rows
+    },
+    async knownChunks(ids) {
+      return new Set(ids.filter(id => chunks.has(id)))
+    },
+    async blobs(ids) {
+      return new Map(ids.flatMap(id => (blobs.has(id) ? [[id, (blobs.get(id) as BlobRow).bytes]] : [])))
+    },
+
+    async runRow(id) {
+      return runs.get(id)
+    },
+    async runRows(status: RunStatus | undefined, limit) {
+      return [...runs.values()]
+        .filter(run => status === undefined || run.status === status)
+        .reverse()
+        .slice(0, limit)
+    },
+    async entryRow(run, key, occurrence) {
+      return entries.get(entryKey({ run, key, occurrence } satisfies EntryName))
+    },
+    async entryRows(run) {
+      return [...entries.values()].filter(entry => entry.run === run)
+    },
+
+    async unindexed(limit) {
+      const rows: ChunkRow[] = []
+      for (const chunk of chunks.values()) {
+        if (rows.length === limit) break
+        if (!words.has(chunk.id)) rows.push(chunk)
+      }
+      return rows
+    },
+    async index(rows: readonly IndexWords[]) {
+      for (const row of rows) words.set(row.id, new Set(row.words.split(' ')))
+    },
+    async search(wanted, kind, limit) {
+      const found: ChunkRow[] = []
+      for (const chunk of chunks.values()) {
+        const has = words.get(chunk.id)
+        if (has && wanted.every(word => has.has(word)) && (kind === undefined || chunk.kind === kind))
+          found.push(chunk)
+      }
+      // A shorter text with all the words is more about them.
+      const size = (chunk: ChunkRow) => words.get(chunk.id)?.size ?? 0
+      const best = found.sort((a, b) => size(a) - size(b)).slice(0, limit)
+      return best.map(row => ({ ...row, session: sessions.has(row.session) ? row.session : '' }))
+    },
+
+    async sweep(before, dryRun) {
+      const reached = new Set<Digest>()
+      for (const { head } of sessions.values()) {
+        for (let id = head; id !== null && !reached.has(id); id = (chunks.get(id) as ChunkRow).previous)
+          reached.add(id)
+      }
+      for (const chunk of chunks.values()) {
+        if (chunk.written < before) continue
+        for (
+          let id: Digest | null = chunk.id;
+          id !== null && !reached.has(id);
+          id = (chunks.get(id) as ChunkRow).previous
+        )
+          reached.add(id)
+      }
+      const lost = [...chunks.values()].filter(chunk => !reached.has(chunk.id))
+      const needed = new Set([...entries.values()].flatMap(entry => entry.blobs))
+      for (const chunk of chunks.values())
+        if (reached.has(chunk.id)) for (const id of chunk.blobs) needed.add(id)
+      const loose = [...blobs.values()].filter(blob => !needed.has(blob.id) && blob.written < before)
+      if (!dryRun) {
+        for (const { id } of lost) {
+          chunks.delete(id)
+          words.delete(id)
+        }
+        for (const { id } of loose) blobs.delete(id)
+      }
+      const bytes =
+        lost.reduce((sum, row) => sum + Buffer.byteLength(row.body), 0) +
+        loose.reduce((sum, row) => sum + row.bytes.length, 0)
+      return { chunks: lost.length, blobs: loose.length, bytes }
+    },
+    async close() {
+      watchers.clear()
+    },
+  }
+}
+
+function matches(row: SessionRow, filter: SessionFilter): boolean {
+  const { lineage } = row
+  return (
+    (filter.operation === undefined || lineage.operation === filter.operation) &&
+    (filter.by === undefined || lineage.by === filter.by) &&
+    (filter.label === undefined || lineage.label === filter.label) &&
+    (filter.parent === undefined || lineage.parents.includes(filter.parent)) &&
+    (filter.tagged === undefined || row.tags.length > 0 === filter.tagged) &&
+    (filter.since === undefined || row.created >= filter.since) &&
+    (filter.until === undefined || row.created < filter.until)
+  )
+}
+
+/** Newest first, then by id from the end of the alphabet. */
+function comesBefore(a: Place, b: Place): boolean {
+  return a.created > b.created || (a.created === b.created && a.id > b.id)
+}

@@ -1,0 +1,168 @@
+import { RathError } from '../../../base/errors.ts'
+import type { StoreDriver, StoredChunk } from '../../driver.ts'
+import { changes } from './changes.ts'
+import { commit } from './commit.ts'
+import { Pool, type PostgresOptions } from './pool.ts'
+import {
+  type EntryRecord,
+  entryColumns,
+  fromSession,
+  type RunRecord,
+  runColumns,
+  type SessionRecord,
+  sessionColumns,
+  toEntryRow,
+  toRunRow,
+  toSessionRow,
+} from './rows.ts'
+import { isCurrent, migrate } from './schema.ts'
+import { indexChunks, searchWords, unindexed } from './search.ts'
+import { sessionQuery } from './session-query.ts'
+import { sweep } from './sweep.ts'
+import { fromText, isDigest, toText } from './text.ts'
+import { Watch } from './watch.ts'
+
+/** `postgres://…` — one database, many processes of many machines, through the package `pg`. */
+export async function postgresDriver(address: string, options: PostgresOptions = {}): Promise<StoreDriver> {
+  const pool = await Pool.open(address, options)
+  try {
+    await prepare(pool, options.readOnly ?? false)
+  } catch (error) {
+    await pool.close()
+    throw error
+  }
+  const watch = new Watch(pool)
+
+  return {
+    url: pool.url,
+
+    async commit(touched, decide) {
+      await commit(pool, touched, decide)
+      watch.announce()
+    },
+
+    async sessionRow(id) {
+      const sql = `SELECT ${sessionColumns} ${fromSession} WHERE session.id = $1`
+      return (await pool.query<SessionRecord>(sql, [toText(id)])).map(toSessionRow)[0]
+    },
+    async sessionIds(prefix, limit) {
+      // Nothing that begins with the prefix sorts behind the prefix and the last character there is.
+      const rows = await pool.query<{ id: string }>(
+        'SELECT id FROM openrath.session WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3',
+        [toText(prefix), `${toText(prefix)}\u{10ffff}`, limit],
+      )
+      return rows.map(row => fromText(row.id))
+    },
+    async tagged(tag) {
+      const rows = await pool.query<{ id: string }>(
+        'SELECT session.id FROM openrath.tag JOIN openrath.session ON session.n = tag.session WHERE name = $1',
+        [toText(tag)],
+      )
+      return rows.map(row => fromText(row.id))[0]
+    },
+    async sessionRows(filter, limit, before) {
+      const { where, values } = sessionQuery(filter, before)
+      const rows = await pool.query<SessionRecord>(
+        `SELECT ${sessionColumns} ${fromSession} ${where}
+         ORDER BY session.created DESC, session.id DESC LIMIT $${values.length + 1}`,
+        [...values, limit],
+      )
+      return rows.map(toSessionRow)
+    },
+    changes: cursor => changes(pool, cursor),
+    watch: wake => watch.add(wake),
+
+    chunkRows: (head, from, limit) => chunkRows(pool, head, from, limit),
+    async knownChunks(ids) {
+      const rows = await pool.query<{ id: string }>(
+        `SELECT encode(id, 'hex') AS id FROM openrath.chunk
+         WHERE id IN (SELECT decode(given, 'hex') FROM unnest($1::text[]) AS given)`,
+        [ids.filter(isDigest)],
+      )
+      return new Set(rows.map(row => row.id))
+    },
+    async blobs(ids) {
+      const found = new Map<string, Uint8Array>()
+      // One at a time: together they might be larger than a process can hold in one answer.
+      for (const id of ids.filter(isDigest)) {
+        const [row] = await pool.bytes("SELECT bytes FROM openrath.blob WHERE id = decode($1, 'hex')", [id])
+        if (row?.[0]) found.set(id, row[0])
+      }
+      return found
+    },
+
+    async runRow(id) {
+      const rows = await pool.query<RunRecord>(`SELECT ${runColumns} FROM openrath.run WHERE id = $1`, [
+        toText(id),
+      ])
+      return rows.map(toRunRow)[0]
+    },
+    async runRows(status, limit) {
+      const rows = await pool.query<RunRecord>(
+        `SELECT ${runColumns} FROM openrath.run WHERE $1::text IS NULL OR status = $1 ORDER BY n DESC LIMIT $2`,
+        [status ?? null, limit],
+      )
+      return rows.map(toRunRow)
+    },
+    async entryRow(run, key, occurrence) {
+      if (!Number.isSafeInteger(occurrence)) return undefined
+      const rows = await pool.query<EntryRecord>(
+        `SELECT ${entryColumns} FROM openrath.entry WHERE run = $1 AND key = $2 AND occurrence = $3`,
+        [toText(run), toText(key), occurrence],
+      )
+      return rows.map(toEntryRow)[0]
+    },
+    async entryRows(run) {
+      const sql = `SELECT ${entryColumns} FROM openrath.entry WHERE run = $1 ORDER BY n`
+      return (await pool.query<EntryRecord>(sql, [toText(run)])).map(toEntryRow)
+    },
+
+    unindexed: limit => unindexed(pool, limit),
+    index: words => indexChunks(pool, words),
+    search: (words, kind, limit) => searchWords(pool, words, kind, limit),
+    sweep: (before, dryRun) => sweep(pool, before, dryRun),
+
+    async close() {
+      await watch.close()
+      await pool.close()
+    },
+  }
+}
+
+/** Makes the schema, or brings it forward, unless it is current already. */
+async function prepare(pool: Pool, readOnly: boolean): Promise<void> {
+  if (await pool.once(connection => isCurrent(connection, pool.url))) return
+  if (readOnly) {
+    throw new RathError(
+      'store-read-only',
+      `The store ${pool.url} has not been made yet, or has an older format: open it once without readOnly.`,
+      { data: { url: pool.url } },
+    )
+  }
+  await pool.transaction(connection => migrate(connection, pool.url))
+}
+
+/** Follows a chain one chunk further than asked for, because the last chunk's predecessor is known here by its number alone. */
+async function chunkRows(pool: Pool, head: string, from: number, limit: number): Promise<StoredChunk[]> {
+  if (!isDigest(head)) return []
+  const rows = await pool.query<{ id: string; previous: number | null; index: number; body: string }>(
+    `WITH RECURSIVE chain (n, previous, position, step) AS (
+       SELECT n, previous, position, 1::bigint FROM openrath.chunk WHERE id = decode($1, 'hex') AND position >= $2::bigint
+       UNION ALL
+       SELECT chunk.n, chunk.previous, chunk.position, chain.step + 1 FROM chain JOIN openrath.chunk ON chunk.n = chain.previous
+       WHERE chain.position >= $2::bigint AND chain.step <= $3::bigint
+     )
+     SELECT encode(chunk.id, 'hex') AS id, chain.previous, chain.position AS index,
+       CASE WHEN chain.position >= $2::bigint AND chain.step <= $3::bigint THEN chunk.body ELSE '' END AS body
+     FROM chain JOIN openrath.chunk ON chunk.n = chain.n ORDER BY chain.step`,
+    [head, from, limit],
+  )
+  const wanted = rows.filter((row, i) => row.index >= from && i < limit)
+  return wanted.map(({ id, index, body, previous }, i) => {
+    const before = rows[i + 1]
+    if (previous !== null && before === undefined) {
+      throw new RathError('store-corrupt', `The store ${pool.url} has lost a chunk that others follow.`)
+    }
+    return { id, previous: before?.id ?? null, index, body }
+  })
+}

@@ -1,0 +1,235 @@
+import { RathError } from '../../../base/errors.ts'
+import { type StoreDriver, type StoredChunk, Unit } from '../../driver.ts'
+import { Database, type SqliteOptions } from './database.ts'
+import {
+  fromSession,
+  type Sqlite,
+  sessionColumns,
+  toBytes,
+  toEntryRow,
+  toHex,
+  toRunRow,
+  toSessionRow,
+} from './rows.ts'
+import { sessionQuery } from './session-query.ts'
+import { sweep } from './sweep.ts'
+import { writeUnit } from './write.ts'
+
+/** How often another process's commits are looked for while somebody follows the store. */
+const pollMs = 50
+
+/** `sqlite:PATH` — one file, many processes of one machine, on Node's own SQLite. */
+export async function sqliteDriver(path: string, options: SqliteOptions = {}): Promise<StoreDriver> {
+  const db = await Database.open(path, options)
+  const watchers = new Set<() => void>()
+  const wakeAll = () => {
+    for (const wake of watchers) wake()
+  }
+  const one = (sql: string, ...values: (string | number | Uint8Array)[]) =>
+    db.read(() => db.sql(sql).get(...values) as Sqlite | undefined)
+  const all = (sql: string, ...values: (string | number | Uint8Array)[]) =>
+    db.read(() => db.sql(sql).all(...values) as Sqlite[])
+
+  return {
+    url: `sqlite:${db.path}`,
+
+    async commit(touched, decide) {
+      await db.write(() => {
+        const unit = new Unit({
+          sessions: loaded(touched.sessions, id =>
+            db.sql(`SELECT ${sessionColumns} ${fromSession} WHERE session.id = ?`).get(id),
+          ).map(toSessionRow),
+          runs: loaded(touched.runs, id => db.sql('SELECT * FROM run WHERE id = ?').get(id)).map(toRunRow),
+          entries: loaded(touched.entries, ({ run, key, occurrence }) =>
+            db
+              .sql('SELECT * FROM entry WHERE run = ? AND key = ? AND occurrence = ?')
+              .get(run, key, occurrence),
+          ).map(toEntryRow),
+        })
+        decide(unit)
+        writeUnit(db, unit)
+      })
+      wakeAll()
+    },
+
+    async sessionRow(id) {
+      const row = await one(`SELECT ${sessionColumns} ${fromSession} WHERE session.id = ?`, id)
+      return row && toSessionRow(row)
+    },
+    async sessionIds(prefix, limit) {
+      const sql = 'SELECT id FROM session WHERE id >= ? AND substr(id, 1, ?) = ? ORDER BY id LIMIT ?'
+      const rows = await all(sql, prefix, prefix.length, prefix, limit)
+      return rows.map(row => row.id as string)
+    },
+    async tagged(tag) {
+      const row = await one(
+        'SELECT session.id FROM tag JOIN session ON session.n = tag.session WHERE name = ?',
+        tag,
+      )
+      return row?.id as string | undefined
+    },
+    async sessionRows(filter, limit, before) {
+      const { where, values } = sessionQuery(filter, before)
+      const sql = `SELECT ${sessionColumns} ${fromSession} ${where} ORDER BY session.created DESC, session.id DESC LIMIT ?`
+      return (await all(sql, ...values, limit)).map(toSessionRow)
+    },
+    async changes(cursor) {
+      if (cursor === undefined) {
+        const row = await one("SELECT value FROM counter WHERE name = 'change'")
+        return { rows: [], cursor: String(row?.value ?? 0) }
+      }
+      const sql = `SELECT ${sessionColumns} ${fromSession} WHERE session.change > ? ORDER BY session.change LIMIT 1000`
+      const rows = await all(sql, Number(cursor))
+      return { rows: rows.map(toSessionRow), cursor: String(rows.at(-1)?.change ?? cursor) }
+    },
+    watch(wake) {
+      watchers.add(wake)
+      let seen = dataVersion(db)
+      const timer = setInterval(() => {
+        const now = dataVersion(db)
+        if (now !== seen) wake()
+        seen = now
+      }, pollMs)
+      timer.unref()
+      return {
+        [Symbol.dispose]: () => {
+          clearInterval(timer)
+          watchers.delete(wake)
+        },
+      }
+    },
+
+    async chunkRows(head, from, limit) {
+      const rows = await all(
+        `WITH RECURSIVE chain (n, step) AS (
+           SELECT n, 1 FROM chunk WHERE id = ?1 AND position >= ?2
+           UNION ALL
+           SELECT chunk.previous, step + 1 FROM chain JOIN chunk ON chunk.n = chain.n
+           WHERE chunk.previous IS NOT NULL AND chunk.position > ?2 AND step < ?3
+         )
+         SELECT chunk.id, chunk.previous, chunk.position, chunk.body FROM chain JOIN chunk ON chunk.n = chain.n
+         ORDER BY chain.step`,
+        toBytes(head),
+        from,
+        limit,
+      )
+      const ids = rows.map(row => toHex(row.id))
+      const last = rows.at(-1)?.previous
+      if (typeof last === 'number') {
+        const before = await one('SELECT id FROM chunk WHERE n = ?', last)
+        if (before === undefined)
+          throw new RathError('store-corrupt', `The store ${db.path} has lost a chunk that others follow.`)
+        ids.push(toHex(before.id))
+      }
+      return rows.map(
+        (row, i): StoredChunk => ({
+          id: ids[i] as string,
+          previous: ids[i + 1] ?? null,
+          index: row.position as number,
+          body: row.body as string,
+        }),
+      )
+    },
+    async knownChunks(ids) {
+      const known = new Set<string>()
+      for (const id of ids) if (await one('SELECT 1 FROM chunk WHERE id = ?', toBytes(id))) known.add(id)
+      return known
+    },
+    async blobs(ids) {
+      const found = new Map<string, Uint8Array>()
+      for (const id of ids) {
+        const row = await one('SELECT bytes FROM blob WHERE id = ?', toBytes(id))
+        if (row) found.set(id, row.bytes as Uint8Array)
+      }
+      return found
+    },
+
+    async runRow(id) {
+      const row = await one('SELECT * FROM run WHERE id = ?', id)
+      return row && toRunRow(row)
+    },
+    async runRows(status, limit) {
+      const sql = "SELECT * FROM run WHERE ?1 = '' OR status = ?1 ORDER BY n DESC LIMIT ?2"
+      return (await all(sql, status ?? '', limit)).map(toRunRow)
+    },
+    async entryRow(run, key, occurrence) {
+      const row = await one(
+        'SELECT * FROM entry WHERE run = ? AND key = ? AND occurrence = ?',
+        run,
+        key,
+        occurrence,
+      )
+      return row && toEntryRow(row)
+    },
+    async entryRows(run) {
+      return (await all('SELECT * FROM entry WHERE run = ? ORDER BY n', run)).map(toEntryRow)
+    },
+
+    async unindexed(limit) {
+      const rows = await all(
+        "SELECT id, body FROM chunk WHERE n > (SELECT value FROM counter WHERE name = 'indexed') ORDER BY n LIMIT ?",
+        limit,
+      )
+      return rows.map(row => ({ id: toHex(row.id), body: row.body as string }))
+    },
+    async index(rows) {
+      await db.write(() => {
+        const reached = db.sql("SELECT value FROM counter WHERE name = 'indexed'").get() as { value: number }
+        let last = reached.value
+        for (const { id, words } of rows) {
+          const chunk = db.sql('SELECT n FROM chunk WHERE id = ?').get(toBytes(id)) as
+            | { n: number }
+            | undefined
+          if (chunk === undefined || chunk.n <= last) continue
+          db.sql('INSERT INTO word (rowid, words) VALUES (?, ?)').run(chunk.n, words)
+          last = chunk.n
+        }
+        db.sql("UPDATE counter SET value = ? WHERE name = 'indexed'").run(last)
+      })
+    },
+    async search(words, kind, limit) {
+      // Each word in quotes: whatever it holds, it is a word and no operator of the query language.
+      const query = words.map(word => `"${word.replaceAll('"', '""')}"`).join(' ')
+      const rows = await all(
+        `SELECT chunk.id, chunk.position, chunk.body, session.id AS session
+         FROM word JOIN chunk ON chunk.n = word.rowid LEFT JOIN session ON session.n = chunk.session
+         WHERE word MATCH ?1 AND (?2 = '' OR json_extract(chunk.body, '$.kind') = ?2)
+         ORDER BY word.rank, chunk.n DESC LIMIT ?3`,
+        query,
+        kind ?? '',
+        limit,
+      )
+      return rows.map(row => ({
+        id: toHex(row.id),
+        index: row.position as number,
+        body: row.body as string,
+        session: (row.session as string | null) ?? '',
+      }))
+    },
+
+    sweep: (before, dryRun) => sweep(db, before, dryRun),
+
+    async close() {
+      watchers.clear()
+      db.close()
+    },
+  }
+}
+
+function loaded<K>(keys: Iterable<K>, load: (key: K) => unknown): Sqlite[] {
+  const rows: Sqlite[] = []
+  for (const key of keys) {
+    const row = load(key)
+    if (row !== undefined) rows.push(row as Sqlite)
+  }
+  return rows
+}
+
+/** Changes whenever another connection has committed. When it cannot be told, it counts as changed: reading will say why. */
+function dataVersion(db: Database): number {
+  try {
+    return (db.sql('PRAGMA data_version').get() as { data_version: number }).data_version
+  } catch {
+    return Number.NaN
+  }
+}

@@ -1,0 +1,133 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { RathError } from '../../../base/errors.ts'
+
+/** Marks a database file as a store of ours: the letters RATH. */
+export const applicationId = 0x52415448
+
+/**
+ * Each step takes the schema from the version of its index to the next. A released step is never edited: a change is a
+ * new step. Chunks and sessions refer to each other by small numbers; digests and ids are for the outside. The number of a
+ * deleted session is not given out again, because chunks that others share still name it.
+ */
+export const migrations: readonly string[] = [
+  `
+  CREATE TABLE chunk (
+    n INTEGER PRIMARY KEY,
+    id BLOB NOT NULL UNIQUE,
+    previous INTEGER,
+    position INTEGER NOT NULL,
+    session INTEGER NOT NULL,
+    written INTEGER NOT NULL,
+    body TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE session (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    head INTEGER,
+    length INTEGER NOT NULL,
+    branch TEXT NOT NULL,
+    lineage TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    updated INTEGER NOT NULL,
+    change INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX session_created ON session (created, id);
+  CREATE INDEX session_change ON session (change);
+  CREATE TABLE parent (
+    parent TEXT NOT NULL,
+    child INTEGER NOT NULL,
+    PRIMARY KEY (parent, child)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE tag (name TEXT PRIMARY KEY, session INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE INDEX tag_session ON tag (session);
+  CREATE TABLE blob (id BLOB PRIMARY KEY, written INTEGER NOT NULL, bytes BLOB NOT NULL) STRICT;
+  CREATE TABLE chunk_blob (
+    chunk INTEGER NOT NULL,
+    blob BLOB NOT NULL,
+    PRIMARY KEY (chunk, blob)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE run (
+    n INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    status TEXT NOT NULL,
+    owner TEXT,
+    fence INTEGER NOT NULL,
+    lease_until INTEGER NOT NULL,
+    input TEXT,
+    output TEXT,
+    data TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    updated INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE entry (
+    n INTEGER PRIMARY KEY,
+    run TEXT NOT NULL,
+    key TEXT NOT NULL,
+    occurrence INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    request TEXT NOT NULL,
+    outcome TEXT,
+    intended INTEGER NOT NULL,
+    concluded INTEGER,
+    blobs TEXT NOT NULL,
+    UNIQUE (run, key, occurrence)
+  ) STRICT;
+  CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  INSERT INTO counter VALUES ('change', 0), ('indexed', 0);
+  CREATE VIRTUAL TABLE word USING fts5 (
+    words, content='', contentless_delete=1, detail=column, tokenize='ascii'
+  );
+  `,
+]
+
+/** Refuses what is not ours, or is newer, before anything is written to it. */
+export function checkFormat(db: DatabaseSync, path: string, steps: readonly string[] = migrations): void {
+  checkOurs(db, path)
+  const version = versionOf(db)
+  if (version > steps.length) throw newer(path, version, steps.length)
+}
+
+/** Brings a database up to the newest version, all steps in one transaction. */
+export function migrate(db: DatabaseSync, path: string, steps: readonly string[] = migrations): void {
+  checkFormat(db, path, steps)
+  if (versionOf(db) === steps.length) return
+  db.exec('BEGIN EXCLUSIVE')
+  try {
+    // Another process may have migrated while this one waited for the lock.
+    checkFormat(db, path, steps)
+    for (const step of steps.slice(versionOf(db))) db.exec(step)
+    db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${steps.length}`)
+    db.exec('COMMIT')
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+function versionOf(db: DatabaseSync): number {
+  return pragma(db, 'user_version')
+}
+
+function checkOurs(db: DatabaseSync, path: string): void {
+  const id = pragma(db, 'application_id')
+  if (id === applicationId) return
+  const tables = db.prepare('SELECT count(*) AS count FROM sqlite_schema').get() as { count: number }
+  if (id === 0 && tables.count === 0) return
+  throw new RathError(
+    'store-foreign',
+    `${path} is a SQLite database of another program. Choose another path for the store; this file was left as it is.`,
+    { data: { path } },
+  )
+}
+
+function newer(path: string, version: number, reads: number): RathError {
+  return new RathError(
+    'store-newer',
+    `The store ${path} has format ${version}, and this openrath reads up to ${reads}: update openrath. The file was left as it is.`,
+    { data: { path, version, reads } },
+  )
+}
+
+function pragma(db: DatabaseSync, name: string): number {
+  return (db.prepare(`PRAGMA ${name}`).get() as Record<string, number>)[name] ?? 0
+}

@@ -1,0 +1,161 @@
+import { RathError } from '../../../base/errors.ts'
+import type { ChunkRow, Unit } from '../../driver.ts'
+import type { SessionRow } from '../../spec.ts'
+import type { Database } from './database.ts'
+import { toBytes } from './rows.ts'
+
+/** Writes what a unit of work decided. Runs inside the transaction that loaded it. */
+export function writeUnit(db: Database, unit: Unit): void {
+  const { sessions, runs, entries } = unit.written
+  const now = Date.now()
+  for (const blob of unit.blobs.values()) {
+    db.sql(
+      'INSERT INTO blob (id, written, bytes) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET written = excluded.written',
+    ).run(toBytes(blob.id), now, blob.bytes)
+  }
+  const numbers = new Numbers(db)
+  // A number for each session, so that a page of changes can end behind any of them.
+  let change = sessions.length > 0 ? takeChanges(db, sessions.length) : 0
+  for (const row of sessions) numbers.session(row.id, () => insertSession(db, row))
+  for (const chunk of unit.chunks.values()) writeChunk(db, chunk, numbers, now)
+  for (const row of sessions) {
+    db.sql('UPDATE session SET head = ?, length = ?, updated = ?, change = ? WHERE id = ?').run(
+      row.head === null ? null : numbers.chunk(row.head),
+      row.length,
+      row.updated,
+      change++,
+      row.id,
+    )
+  }
+  for (const id of unit.deletedSessions) deleteSession(db, id)
+  for (const [tag, id] of unit.tags) {
+    if (id === null) db.sql('DELETE FROM tag WHERE name = ?').run(tag)
+    else db.sql('INSERT OR REPLACE INTO tag SELECT ?, n FROM session WHERE id = ?').run(tag, id)
+  }
+  for (const run of runs) {
+    db.sql(
+      `INSERT INTO run (id, status, owner, fence, lease_until, input, output, data, created, updated)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET status = excluded.status, owner = excluded.owner, fence = excluded.fence,
+         lease_until = excluded.lease_until, output = excluded.output, data = excluded.data, updated = excluded.updated`,
+    ).run(
+      run.id,
+      run.status,
+      run.owner,
+      run.fence,
+      run.leaseUntil,
+      run.input,
+      run.output,
+      JSON.stringify(run.data),
+      run.created,
+      run.updated,
+    )
+  }
+  for (const entry of entries) {
+    db.sql(
+      `INSERT INTO entry (run, key, occurrence, kind, request, outcome, intended, concluded, blobs)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (run, key, occurrence) DO UPDATE SET outcome = excluded.outcome, concluded = excluded.concluded,
+         blobs = excluded.blobs`,
+    ).run(
+      entry.run,
+      entry.key,
+      entry.occurrence,
+      entry.kind,
+      entry.request,
+      entry.outcome,
+      entry.intendedAt,
+      entry.concludedAt,
+      JSON.stringify(entry.blobs),
+    )
+  }
+}
+
+/** The small numbers behind ids, looked up at most once in a transaction. */
+class Numbers {
+  readonly #db: Database
+  readonly #chunks = new Map<string, number>()
+  readonly #sessions = new Map<string, number>()
+
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  chunk(id: string): number {
+    return this.#find(this.#chunks, id, () =>
+      this.#db.sql('SELECT n FROM chunk WHERE id = ?').get(toBytes(id)),
+    )
+  }
+
+  setChunk(id: string, n: number): void {
+    this.#chunks.set(id, n)
+  }
+
+  session(id: string, insert?: () => number): number {
+    return this.#find(
+      this.#sessions,
+      id,
+      () => this.#db.sql('SELECT n FROM session WHERE id = ?').get(id) ?? (insert && { n: insert() }),
+    )
+  }
+
+  #find(known: Map<string, number>, id: string, look: () => unknown): number {
+    const cached = known.get(id)
+    if (cached !== undefined) return cached
+    const row = look() as { n: number } | undefined
+    if (row === undefined)
+      throw new RathError('chunk-missing', `${id} is not stored, although something refers to it.`)
+    known.set(id, row.n)
+    return row.n
+  }
+}
+
+function writeChunk(db: Database, chunk: ChunkRow, numbers: Numbers, now: number): void {
+  const result = db
+    .sql(
+      'INSERT INTO chunk (id, previous, position, session, written, body) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+    )
+    .run(
+      toBytes(chunk.id),
+      chunk.previous === null ? null : numbers.chunk(chunk.previous),
+      chunk.index,
+      numbers.session(chunk.session),
+      now,
+      chunk.body,
+    )
+  if (result.changes === 0) return
+  const n = Number(result.lastInsertRowid)
+  numbers.setChunk(chunk.id, n)
+  for (const blob of chunk.blobs) {
+    db.sql('INSERT OR IGNORE INTO chunk_blob (chunk, blob) VALUES (?, ?)').run(n, toBytes(blob))
+  }
+}
+
+function insertSession(db: Database, row: SessionRow): number {
+  const { lastInsertRowid } = db
+    .sql(
+      'INSERT INTO session (id, head, length, branch, lineage, created, updated, change) VALUES (?, NULL, 0, ?, ?, ?, ?, 0)',
+    )
+    .run(row.id, JSON.stringify(row.branch), JSON.stringify(row.lineage), row.created, row.updated)
+  const n = Number(lastInsertRowid)
+  for (const parent of row.lineage.parents) {
+    db.sql('INSERT OR IGNORE INTO parent (parent, child) VALUES (?, ?)').run(parent, n)
+  }
+  return n
+}
+
+function deleteSession(db: Database, id: string): void {
+  const row = db.sql('SELECT n FROM session WHERE id = ?').get(id) as { n: number } | undefined
+  if (row === undefined) return
+  db.sql('DELETE FROM tag WHERE session = ?').run(row.n)
+  db.sql('DELETE FROM parent WHERE child = ?').run(row.n)
+  db.sql('DELETE FROM session WHERE n = ?').run(row.n)
+}
+
+/** The first of as many numbers of changes as asked for. */
+function takeChanges(db: Database, count: number): number {
+  const row = db
+    .sql("UPDATE counter SET value = value + ? WHERE name = 'change' RETURNING value")
+    .get(count) as { value: number }
+  return row.value - count + 1
+}

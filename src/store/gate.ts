@@ -1,0 +1,50 @@
+import { closedError } from './commit.ts'
+import type { Redactor } from './redact.ts'
+
+/** The door of a store: it lets calls in until it closes, waits for those inside, and lets no secret out with an error. */
+export class Gate {
+  readonly #redactor: Redactor
+  #open = true
+  #inside = 0
+  #emptied: (() => void) | undefined
+
+  constructor(redactor: Redactor) {
+    this.#redactor = redactor
+  }
+
+  /** The same object with its methods behind this door. Whatever is wrong with an async call, it rejects and never throws. */
+  around<T extends object>(target: T): T {
+    return new Proxy(target, {
+      get: (_, name) => {
+        const member = target[name as keyof T]
+        if (typeof member !== 'function') return member
+        if (name === 'subscribe') return (...args: unknown[]) => this.#enter(() => member.apply(target, args))
+        return (...args: unknown[]) => this.pass(() => member.apply(target, args))
+      },
+    })
+  }
+
+  async pass<T>(work: () => Promise<T>): Promise<T> {
+    this.#inside++
+    try {
+      return await this.#enter(work)
+    } catch (error) {
+      throw this.#redactor.error(error)
+    } finally {
+      if (--this.#inside === 0) this.#emptied?.()
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#open = false
+    if (this.#inside === 0) return
+    await new Promise<void>(resolve => {
+      this.#emptied = resolve
+    })
+  }
+
+  #enter<T>(work: () => T): T {
+    if (!this.#open) throw closedError()
+    return work()
+  }
+}

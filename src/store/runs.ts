@@ -1,0 +1,277 @@
+import type { Digest } from '../base/digest.ts'
+import { RathError, show } from '../base/errors.ts'
+import { type Json, type JsonObject, toJson } from '../base/json.ts'
+import type { Committer } from './commit.ts'
+import type { EntryName, EntryRow, StoreDriver, Unit } from './driver.ts'
+import { decodeAll, type Encoded, encode } from './encode.ts'
+import { checkLimit } from './page.ts'
+import type { Redactor } from './redact.ts'
+import type { JournalEntry, NewEntry, NewRun, RunChange, RunRow, RunStatus, RunStore } from './spec.ts'
+
+/** Runs in a store. The fence is checked in the transaction that writes, so an owner that was replaced writes nothing. */
+export class Runs implements RunStore {
+  readonly #driver: StoreDriver
+  readonly #committer: Committer
+  readonly #redactor: Redactor
+
+  constructor(driver: StoreDriver, committer: Committer, redactor: Redactor) {
+    this.#driver = driver
+    this.#committer = committer
+    this.#redactor = redactor
+  }
+
+  create({ id, input, output, data }: NewRun): Promise<RunRow> {
+    checkName(id, 'A run id')
+    if (input !== undefined) checkName(input, 'The input of a run')
+    if (output !== undefined) checkName(output, 'The output of a run')
+    const clean = this.#clean(data ?? {}, 'data') as JsonObject
+    return this.#change(id, unit => {
+      if (unit.run(id))
+        throw new RathError('run-exists', `There is already a run ${show(id)}; give each run its own id.`)
+      const now = Date.now()
+      return {
+        id,
+        status: 'running',
+        owner: null,
+        fence: 0,
+        leaseUntil: 0,
+        input: input ?? null,
+        output: output ?? null,
+        data: clean,
+        created: now,
+        updated: now,
+      }
+    })
+  }
+
+  async get(id: string): Promise<RunRow> {
+    checkName(id, 'A run id')
+    const row = await this.#driver.runRow(id)
+    if (row === undefined) throw unknownRun(id)
+    return row
+  }
+
+  list(filter: { readonly status?: RunStatus; readonly limit?: number } = {}): Promise<readonly RunRow[]> {
+    checkStatus(filter.status)
+    return this.#driver.runRows(filter.status, checkLimit(filter.limit, 50))
+  }
+
+  claim(id: string, owner: string, leaseMs: number): Promise<RunRow> {
+    checkName(owner, 'An owner')
+    checkLease(leaseMs)
+    return this.#change(id, unit => {
+      const run = unit.run(id) ?? missing(id)
+      const now = Date.now()
+      if (run.owner !== null && run.owner !== owner && run.leaseUntil > now) {
+        throw new RathError(
+          'run-owned',
+          `Run ${id} is driven by ${run.owner} for another ${run.leaseUntil - now} ms; wait until its lease ends.`,
+          { data: { run: id, owner: run.owner, leaseUntil: run.leaseUntil } },
+        )
+      }
+      return { ...run, owner, fence: run.fence + 1, leaseUntil: now + leaseMs, updated: now }
+    })
+  }
+
+  renew(id: string, fence: number, leaseMs: number): Promise<RunRow> {
+    checkLease(leaseMs)
+    return this.#change(id, unit => {
+      const now = Date.now()
+      return { ...heldRun(unit, id, fence), leaseUntil: now + leaseMs, updated: now }
+    })
+  }
+
+  update(id: string, fence: number, change: RunChange): Promise<RunRow> {
+    checkStatus(change.status)
+    if (change.output !== undefined) checkName(change.output, 'The output of a run')
+    const data = change.data === undefined ? undefined : (this.#clean(change.data, 'data') as JsonObject)
+    return this.#change(id, unit => {
+      const run = heldRun(unit, id, fence)
+      return {
+        ...run,
+        status: change.status ?? run.status,
+        output: change.output ?? run.output,
+        data: data ?? run.data,
+        ...(change.release && { owner: null, leaseUntil: 0 }),
+        updated: Date.now(),
+      }
+    })
+  }
+
+  async intend(id: string, fence: number, entry: NewEntry): Promise<JournalEntry> {
+    const name = checkEntryName(id, entry.key, entry.occurrence)
+    checkName(entry.kind, 'The kind of an effect')
+    const request = encode(this.#clean(entry.request, 'request'))
+    const row = await this.#committer.submit({
+      runs: [id],
+      entries: [name],
+      decide: unit => {
+        heldRun(unit, id, fence)
+        const existing = unit.entry(name)
+        if (existing) return existing
+        const made = newRow(name, entry.kind, request)
+        addBlobs(unit, request)
+        unit.setEntry(made)
+        return made
+      },
+    })
+    return this.#read(row)
+  }
+
+  async conclude(
+    id: string,
+    fence: number,
+    key: string,
+    occurrence: number,
+    outcome: Json,
+  ): Promise<JournalEntry> {
+    const name = checkEntryName(id, key, occurrence)
+    const encoded = encode(this.#clean(outcome, 'outcome'))
+    const row = await this.#committer.submit({
+      runs: [id],
+      entries: [name],
+      decide: unit => {
+        heldRun(unit, id, fence)
+        const entry = unit.entry(name)
+        if (entry === undefined) {
+          throw new RathError(
+            'journal-conflict',
+            `Run ${id} has no intent for ${show(key)}, occurrence ${occurrence}; write the intent first.`,
+          )
+        }
+        if (entry.outcome !== null) {
+          throw new RathError(
+            'journal-conflict',
+            `Run ${id} already has an outcome for ${show(key)}, occurrence ${occurrence}; it is final.`,
+          )
+        }
+        addBlobs(unit, encoded)
+        const concluded = {
+          ...entry,
+          outcome: encoded.text,
+          concludedAt: Date.now(),
+          blobs: [...entry.blobs, ...idsOf(encoded)],
+        }
+        unit.setEntry(concluded)
+        return concluded
+      },
+    })
+    return this.#read(row)
+  }
+
+  async entry(id: string, key: string, occurrence: number): Promise<JournalEntry | undefined> {
+    checkEntryName(id, key, occurrence)
+    const row = await this.#driver.entryRow(id, key, occurrence)
+    return row && this.#read(row)
+  }
+
+  async journal(id: string): Promise<readonly JournalEntry[]> {
+    await this.get(id)
+    const rows = await this.#driver.entryRows(id)
+    return Promise.all(rows.map(row => this.#read(row)))
+  }
+
+  #change(id: string, decide: (unit: Unit) => RunRow): Promise<RunRow> {
+    checkName(id, 'A run id')
+    return this.#committer.submit({
+      runs: [id],
+      decide: unit => {
+        const row = decide(unit)
+        unit.setRun(row)
+        return row
+      },
+    })
+  }
+
+  #clean(value: unknown, name: string): Json {
+    return this.#redactor.json(toJson(value, name))
+  }
+
+  async #read(row: EntryRow): Promise<JournalEntry> {
+    const texts = row.outcome === null ? [row.request] : [row.request, row.outcome]
+    const [request, outcome] = await decodeAll(texts, ids => this.#driver.blobs(ids))
+    const { run, key, occurrence, kind, intendedAt, concludedAt } = row
+    return {
+      run,
+      key,
+      occurrence,
+      kind,
+      request: request as Json,
+      intendedAt,
+      ...(concludedAt !== null && { concludedAt, outcome: outcome as Json }),
+    }
+  }
+}
+
+function heldRun(unit: Unit, id: string, fence: number): RunRow {
+  const run = unit.run(id) ?? missing(id)
+  if (run.fence === fence && run.owner !== null) return run
+  throw new RathError(
+    'run-fenced',
+    `Run ${id} is at fence ${run.fence}${run.owner === null ? ', held by nobody' : `, held by ${run.owner}`}; a writer with fence ${fence} may not write to it any more.`,
+    { data: { run: id, fence: run.fence, given: fence } },
+  )
+}
+
+function newRow(name: EntryName, kind: string, request: Encoded): EntryRow {
+  return {
+    ...name,
+    kind,
+    request: request.text,
+    outcome: null,
+    intendedAt: Date.now(),
+    concludedAt: null,
+    blobs: idsOf(request),
+  }
+}
+
+function addBlobs(unit: Unit, { blobs }: Encoded): void {
+  for (const blob of blobs) unit.blobs.set(blob.id, blob)
+}
+
+function idsOf({ blobs }: Encoded): Digest[] {
+  return blobs.map(blob => blob.id)
+}
+
+function checkEntryName(run: string, key: string, occurrence: number): EntryName {
+  checkName(run, 'A run id')
+  checkName(key, 'The key of an effect')
+  if (!Number.isSafeInteger(occurrence) || occurrence < 0) {
+    throw new RathError(
+      'invalid-argument',
+      `An occurrence is a whole number from 0, not ${show(occurrence)}.`,
+    )
+  }
+  return { run, key, occurrence }
+}
+
+function checkName(value: unknown, what: string): void {
+  if (typeof value === 'string' && value !== '' && !value.includes('\u0000') && value.isWellFormed()) return
+  throw new RathError(
+    'invalid-argument',
+    `${what} must be non-empty text without NUL and lone surrogates, not ${show(value)}.`,
+  )
+}
+
+function checkLease(leaseMs: unknown): void {
+  if (Number.isSafeInteger(leaseMs) && (leaseMs as number) >= 0) return
+  throw new RathError('invalid-argument', `A lease is whole milliseconds from 0, not ${show(leaseMs)}.`)
+}
+
+const statuses: readonly unknown[] = ['running', 'waiting', 'needs-review', 'done', 'failed', 'cancelled']
+
+function checkStatus(status: unknown): void {
+  if (status === undefined || statuses.includes(status)) return
+  throw new RathError(
+    'invalid-argument',
+    `A run's status is one of ${statuses.join(', ')}, not ${show(status)}.`,
+  )
+}
+
+function missing(id: string): never {
+  throw unknownRun(id)
+}
+
+function unknownRun(id: string): RathError {
+  return new RathError('unknown-run', `There is no run ${show(id)} in this store.`)
+}

@@ -1,0 +1,285 @@
+import type { Digest } from '../base/digest.ts'
+import { RathError, show } from '../base/errors.ts'
+import type { JsonObject } from '../base/json.ts'
+import { chunkAt, lengthOf } from '../session/chain.ts'
+import type { Chunk, ChunkBody, ChunkInput } from '../session/chunk.ts'
+import { identify } from '../session/identity.ts'
+import { parseChunk } from '../session/parse.ts'
+import { type Session, sessionOf, valueFrom } from '../session/session.ts'
+import type { SessionValue } from '../session/value.ts'
+import { ChainLoader } from './chain-loader.ts'
+import { ChainWriter, type EncodedChunk, encodeChunk } from './chain-writer.ts'
+import type { Committer } from './commit.ts'
+import type { StoreDriver, Unit } from './driver.ts'
+import { decodeAll } from './encode.ts'
+import { Follower } from './follow.ts'
+import { checkId, checkTag, resolveName } from './names.ts'
+import { listPage } from './page.ts'
+import type { Redactor } from './redact.ts'
+import { searchChunks } from './search.ts'
+import type {
+  ChunkRecord,
+  SearchHit,
+  SearchOptions,
+  SessionChange,
+  SessionFilter,
+  SessionPage,
+  SessionRow,
+  SessionStore,
+  SubscribeOptions,
+} from './spec.ts'
+
+/** Several collections in a row may each take what a put counted on; a store that has truly lost chunks must not loop. */
+const mostAttempts = 5
+
+/** Sessions in a store: the decisions about them. Rows and locks are the driver's. */
+export class Sessions implements SessionStore {
+  readonly #driver: StoreDriver
+  readonly #committer: Committer
+  readonly #redactor: Redactor
+  readonly #loader: ChainLoader
+  readonly #writer: ChainWriter
+  readonly #follower: Follower
+
+  constructor(driver: StoreDriver, committer: Committer, redactor: Redactor) {
+    this.#driver = driver
+    this.#committer = committer
+    this.#redactor = redactor
+    this.#loader = new ChainLoader(driver)
+    this.#writer = new ChainWriter(driver, redactor)
+    this.#follower = new Follower(driver)
+  }
+
+  async put(session: Session, options: { readonly tag?: string } = {}): Promise<Session> {
+    const { tag } = options
+    if (tag !== undefined) checkTag(tag)
+    const given = valueFrom(session)
+    checkId(given.id)
+    const value = this.#redacted(given)
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await this.#keep(value, tag)
+        return value === given ? session : sessionOf(value)
+      } catch (error) {
+        const collected = error instanceof RathError && error.code === 'chunk-missing'
+        if (!collected || attempt === mostAttempts) throw error
+        // Another process collected chunks that this one remembered as stored: look again, and write them.
+        this.#writer.forget()
+      }
+    }
+  }
+
+  async #keep(value: SessionValue, tag: string | undefined): Promise<void> {
+    const rows = await this.#writer.missing(value.tip, value.id)
+    const longer = await this.#committer.submit({ sessions: [value.id], decide: keep(value, rows, tag) })
+    if (longer) {
+      await this.#checkExtendedFrom(longer, value)
+      if (tag !== undefined) await this.tag(value.id, tag)
+    }
+    this.#writer.stored(value.tip)
+  }
+
+  async append(
+    id: string,
+    chunks: readonly ChunkInput[],
+    options: { readonly after?: Digest } = {},
+  ): Promise<SessionRow> {
+    checkId(id)
+    if (!Array.isArray(chunks)) {
+      throw new RathError('invalid-argument', `append takes a list of chunks, not ${show(chunks)}.`)
+    }
+    const at = Date.now()
+    const bodies = chunks.map((chunk, i) => {
+      const body = parseChunk(chunk, at, chunks.length === 1 ? 'chunk' : `chunk ${i}`)
+      return this.#redactor.chunk(body)
+    })
+    const row = await this.#committer.submit({
+      sessions: [id],
+      decide: extend(id, bodies, options.after, at),
+    })
+    return row ?? Promise.reject(await unknown(this.#driver, id))
+  }
+
+  async get(name: string): Promise<Session> {
+    const { id, head, length, branch, lineage } = await resolveName(this.#driver, name)
+    const tip = await this.#loader.load(head)
+    if (lengthOf(tip) !== length) {
+      throw new RathError(
+        'store-corrupt',
+        `Session ${id} has ${length} chunks, and the store holds ${lengthOf(tip)} of them. Restore the store from a backup.`,
+        { data: { session: id } },
+      )
+    }
+    this.#writer.stored(tip)
+    return sessionOf({ id, tip, branch, lineage })
+  }
+
+  row(name: string): Promise<SessionRow> {
+    return resolveName(this.#driver, name)
+  }
+
+  async chunks(name: string, from = 0): Promise<readonly ChunkRecord[]> {
+    if (!Number.isSafeInteger(from) || from < 0) {
+      throw new RathError('invalid-argument', `chunks: from is a whole number from 0, not ${show(from)}.`)
+    }
+    const { head, length } = await resolveName(this.#driver, name)
+    if (head === null || from >= length) return []
+    const rows = (await this.#driver.chunkRows(head, from, length - from)).reverse()
+    const bodies = await decodeAll(
+      rows.map(row => row.body),
+      ids => this.#driver.blobs(ids),
+    )
+    return rows.map((row, i) => ({
+      id: row.id,
+      index: row.index,
+      chunk: bodies[i] as unknown as ChunkRecord['chunk'],
+    }))
+  }
+
+  list(filter: SessionFilter = {}): Promise<SessionPage> {
+    return listPage(this.#driver, filter)
+  }
+
+  search(query: string, options?: SearchOptions): Promise<readonly SearchHit[]> {
+    return searchChunks(this.#driver, query, options)
+  }
+
+  async tag(name: string, tag: string): Promise<void> {
+    checkTag(tag)
+    const { id } = await resolveName(this.#driver, name)
+    const done = await this.#committer.submit({
+      sessions: [id],
+      decide: unit => {
+        if (!unit.session(id)) return false
+        unit.tags.set(tag, id)
+        return true
+      },
+    })
+    if (!done) throw await unknown(this.#driver, id)
+  }
+
+  async untag(tag: string): Promise<void> {
+    checkTag(tag)
+    if ((await this.#driver.tagged(tag)) === undefined) {
+      throw new RathError('unknown-session', `There is no tag ${show(tag)}.`)
+    }
+    await this.#committer.submit({ decide: unit => void unit.tags.set(tag, null) })
+  }
+
+  async delete(name: string): Promise<void> {
+    const { id } = await resolveName(this.#driver, name)
+    await this.#committer.submit({ sessions: [id], decide: unit => unit.deleteSession(id) })
+  }
+
+  subscribe(listener: (change: SessionChange) => void, options?: SubscribeOptions): Disposable {
+    return this.#follower.subscribe(listener, options)
+  }
+
+  close(): void {
+    this.#follower.close()
+  }
+
+  /** The value as it may be written; the very same one when it holds no secret. */
+  #redacted(value: SessionValue): SessionValue {
+    const { parents: _, operation: __, at: ___, ...words } = value.lineage
+    const clean = this.#redactor.json(words as JsonObject)
+    const lineage = clean === words ? value.lineage : Object.freeze({ ...value.lineage, ...clean })
+    const tip = this.#writer.redacted(value.tip)
+    const branch = this.#redactor.text(value.branch)
+    const same = lineage === value.lineage && tip === value.tip && branch === value.branch
+    return same ? value : { ...value, lineage, tip, branch }
+  }
+
+  /** A longer session is kept under this id. Fine if it was extended from this value, a conflict if not. */
+  async #checkExtendedFrom(kept: SessionRow, value: SessionValue): Promise<void> {
+    const { tip } = value
+    if (tip === undefined || kept.head === null) return
+    const rows = await this.#driver.chunkRows(kept.head, tip.index, kept.length - tip.index)
+    if (rows.at(-1)?.id !== tip.id) throw conflict(kept, value)
+  }
+}
+
+/** Puts a value's chunks and row into a unit. Returns the row that is kept already when that one is not shorter. */
+function keep(value: SessionValue, rows: readonly EncodedChunk[], tag: string | undefined) {
+  const { id, tip, branch, lineage } = value
+  const head = tip?.id ?? null
+  return (unit: Unit): SessionRow | undefined => {
+    const kept = unit.session(id)
+    const longer = kept && kept.length >= lengthOf(tip) && kept.head !== head ? kept : undefined
+    if (kept && !longer && !extendsKept(kept, tip)) throw conflict(kept, value)
+    if (longer) return longer
+    if (tag !== undefined) unit.tags.set(tag, id)
+    if (kept && kept.head === head) return undefined
+    add(unit, rows)
+    const now = Date.now()
+    unit.setSession({
+      id,
+      head,
+      length: lengthOf(tip),
+      branch,
+      lineage,
+      created: kept?.created ?? now,
+      updated: now,
+      tags: kept?.tags ?? [],
+    })
+    return undefined
+  }
+}
+
+function extendsKept(kept: SessionRow, tip: Chunk | undefined): boolean {
+  return kept.head === null || (tip !== undefined && chunkAt(tip, kept.length - 1).id === kept.head)
+}
+
+/** Links bodies behind a session's newest chunk. Returns nothing when there is no such session. */
+function extend(id: string, bodies: readonly ChunkBody[], after: Digest | undefined, at: number) {
+  return (unit: Unit): SessionRow | undefined => {
+    const kept = unit.session(id)
+    if (kept === undefined) return undefined
+    if (after !== undefined && kept.head !== after) {
+      throw new RathError(
+        'session-conflict',
+        `Session ${id} has moved on: its newest chunk is ${kept.head}, not ${after}. Read it again and append to that.`,
+        { data: { session: id, head: kept.head, after } },
+      )
+    }
+    let { head, length } = kept
+    const rows = bodies.map(body => {
+      const placed = kept.branch === '' ? body : { ...body, branch: kept.branch }
+      const previous = head
+      head = identify(placed, previous ?? undefined)
+      return encodeChunk(placed, { id: head, index: length++, previous, session: id })
+    })
+    add(unit, rows)
+    const row = { ...kept, head, length, updated: at }
+    unit.setSession(row)
+    return row
+  }
+}
+
+function add(unit: Unit, rows: readonly EncodedChunk[]): void {
+  for (const { row, blobs } of rows) {
+    if (!unit.chunks.has(row.id)) unit.chunks.set(row.id, row)
+    for (const blob of blobs) unit.blobs.set(blob.id, blob)
+  }
+}
+
+function conflict(kept: SessionRow, value: SessionValue): RathError {
+  return new RathError(
+    'session-conflict',
+    `Session ${value.id} is kept with other chunks (head ${kept.head}, ${kept.length} chunks). ` +
+      'A kept session can only be extended; fork() it to go another way.',
+    { data: { session: value.id, head: kept.head } },
+  )
+}
+
+/** `resolveName` knows how to say that there is no such session. */
+async function unknown(driver: StoreDriver, id: string): Promise<unknown> {
+  return resolveName(driver, id).then(
+    () =>
+      new RathError(
+        'unknown-session',
+        `There is no session with the id ${show(id)}; append takes a whole id.`,
+      ),
+    (error: unknown) => error,
+  )
+}

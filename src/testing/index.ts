@@ -1,0 +1,12 @@
+export type { ConformanceCase } from './conformance.ts'
+export { type RecordedOptions, recorded } from './recorded.ts'
+export {
+  type Answer,
+  type AnswerScript,
+  type Script,
+  type ScriptedFault,
+  type ScriptedModel,
+  type ScriptedOptions,
+  scripted,
+} from './scripted.ts'
+export { type OpenStore, type StoreUnderTest, testStore } from './store.ts'

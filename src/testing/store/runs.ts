@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict'
+import type { Json } from '../../base/json.ts'
+import type { RunRow, Store } from '../../store/spec.ts'
+import type { ConformanceCase } from '../conformance.ts'
+import { casesOn, type OpenStore, refused } from './case.ts'
+
+const minute = 60_000
+const tool = (key: string, request: Json = { go: true }) => ({ key, occurrence: 0, kind: 'tool', request })
+
+export function runCases(open: OpenStore): ConformanceCase[] {
+  return casesOn(open, {
+    async 'a run comes back as it was created, and only once'({ store, other }) {
+      const before = Date.now()
+      const run = await store.runs.create({ id: 'r', input: 's1', output: 's2', data: { a: [1, null] } })
+      assert.deepEqual(run, {
+        id: 'r',
+        status: 'running',
+        owner: null,
+        fence: 0,
+        leaseUntil: 0,
+        input: 's1',
+        output: 's2',
+        data: { a: [1, null] },
+        created: run.created,
+        updated: run.created,
+      })
+      assert.ok(run.created >= before && run.created <= Date.now())
+      assert.deepEqual(await (await other()).runs.get('r'), run)
+      await refused(store.runs.create({ id: 'r' }), 'run-exists')
+      const plain = await store.runs.create({ id: 'plain' })
+      assert.deepEqual([plain.input, plain.output, plain.data], [null, null, {}])
+    },
+
+    async 'list gives the newest runs first, all or of one status'({ store }) {
+      for (const id of ['a', 'b', 'c', 'd']) await store.runs.create({ id })
+      const { fence } = await store.runs.claim('b', 'w', minute)
+      await store.runs.update('b', fence, { status: 'done' })
+      const ids = (rows: readonly RunRow[]) => rows.map(({ id }) => id)
+      assert.deepEqual(ids(await store.runs.list()), ['d', 'c', 'b', 'a'])
+      assert.deepEqual(ids(await store.runs.list({ limit: 2 })), ['d', 'c'])
+      assert.deepEqual(ids(await store.runs.list({ status: 'done' })), ['b'])
+      assert.deepEqual(ids(await store.runs.list({ status: 'running', limit: 2 })), ['d', 'c'])
+    },
+
+    async 'a claim is refused while another owner holds the lease, and allowed after'({ store, other }) {
+      const second = await other()
+      await store.runs.create({ id: 'r' })
+      const first = await store.runs.claim('r', 'one', minute)
+      assert.deepEqual([first.owner, first.fence], ['one', 1])
+      assert.ok(first.leaseUntil > Date.now() && first.leaseUntil <= Date.now() + minute)
+      const error = await refused(second.runs.claim('r', 'two', minute), 'run-owned')
+      assert.equal(error.retry, 'after')
+      assert.deepEqual(error.data, { run: 'r', owner: 'one', leaseUntil: first.leaseUntil })
+      await store.runs.renew('r', 1, 0)
+      const taken = await second.runs.claim('r', 'two', minute)
+      assert.deepEqual([taken.owner, taken.fence], ['two', 2])
+    },
+
+    async 'each claim raises the fence, and a lower one can write nothing'({ store, other }) {
+      const second = await other()
+      await store.runs.create({ id: 'r' })
+      const old = (await store.runs.claim('r', 'worker', minute)).fence
+      await store.runs.intend('r', old, tool('open'))
+      const now = (await second.runs.claim('r', 'worker', minute)).fence
+      assert.ok(now > old)
+      for (const write of [
+        () => store.runs.renew('r', old, minute),
+        () => store.runs.update('r', old, { status: 'failed' }),
+        () => store.runs.intend('r', old, tool('new')),
+        () => store.runs.intend('r', old, tool('open')),
+        () => store.runs.conclude('r', old, 'open', 0, 'stale'),
+      ]) {
+        const error = await refused(write(), 'run-fenced')
+        assert.deepEqual(error.data, { run: 'r', fence: now, given: old })
+      }
+      const run = await store.runs.get('r')
+      assert.deepEqual([run.status, run.fence], ['running', now])
+      const entries = await store.runs.journal('r')
+      assert.deepEqual(
+        entries.map(({ key, outcome }) => [key, outcome]),
+        [['open', undefined]],
+      )
+      await second.runs.conclude('r', now, 'open', 0, 'fresh')
+    },
+
+    async 'a fence nobody was given can write nothing'({ store }) {
+      await store.runs.create({ id: 'r' })
+      for (const fence of [0, 1, -1, 0.5]) {
+        await refused(store.runs.update('r', fence, { status: 'done' }), 'run-fenced')
+      }
+      await refused(store.runs.intend('nobody', 1, tool('k')), 'unknown-run')
+    },
+
+    async 'an update changes what it names, and may give the lease back'({ store }) {
+      await store.runs.create({ id: 'r', input: 'in', data: { kept: true } })
+      const { fence } = await store.runs.claim('r', 'one', minute)
+      const waiting = await store.runs.update('r', fence, { status: 'waiting', output: 'out' })
+      assert.deepEqual(
+        [waiting.status, waiting.input, waiting.output, waiting.data, waiting.owner],
+        ['waiting', 'in', 'out', { kept: true }, 'one'],
+      )
+      const released = await store.runs.update('r', fence, { data: { step: 2 }, release: true })
+      assert.deepEqual([released.owner, released.leaseUntil, released.data], [null, 0, { step: 2 }])
+      await refused(store.runs.update('r', fence, { status: 'done' }), 'run-fenced')
+      assert.equal((await store.runs.claim('r', 'two', minute)).fence, fence + 1)
+    },
+
+    async 'the same intent again is returned as it stands'({ store, other }) {
+      const fence = await started(store)
+      const first = await store.runs.intend('r', fence, tool('k', { n: 1 }))
+      assert.deepEqual({ ...first }, { run: 'r', ...tool('k', { n: 1 }), intendedAt: first.intendedAt })
+      assert.deepEqual(await store.runs.intend('r', fence, tool('k', { n: 2 })), first)
+      const concluded = await store.runs.conclude('r', fence, 'k', 0, { ok: true })
+      assert.deepEqual(concluded.outcome, { ok: true })
+      assert.ok((concluded.concludedAt ?? 0) >= first.intendedAt)
+      assert.deepEqual(await (await other()).runs.intend('r', fence, tool('k')), concluded)
+      const next = await store.runs.intend('r', fence, { ...tool('k'), occurrence: 1 })
+      assert.equal(next.outcome, undefined)
+    },
+
+    async 'an outcome is there for ever, and a second one is refused'({ store, other }) {
+      const fence = await started(store)
+      for (const [key, outcome] of [
+        ['a', null],
+        ['b', 'text'],
+        ['c', 0],
+        ['d', [{ deep: false }]],
+      ] as const) {
+        await store.runs.intend('r', fence, tool(key))
+        await store.runs.conclude('r', fence, key, 0, outcome)
+        await refused((await other()).runs.conclude('r', fence, key, 0, 'other'), 'journal-conflict')
+        assert.deepEqual((await store.runs.entry('r', key, 0))?.outcome, outcome)
+      }
+    },
+
+    async 'an outcome without an intent is refused'({ store }) {
+      const fence = await started(store)
+      const error = await refused(store.runs.conclude('r', fence, 'never', 0, 1), 'journal-conflict')
+      assert.match(error.message, /intent first/)
+      assert.equal(await store.runs.entry('r', 'never', 0), undefined)
+    },
+
+    async 'of two connections that conclude at once exactly one wins'({ store, other }) {
+      const stores = [store, await other()]
+      const fence = await started(store)
+      for (let round = 0; round < 20; round++) {
+        const key = `race ${round}`
+        await store.runs.intend('r', fence, tool(key))
+        const results = await Promise.allSettled(
+          Array.from({ length: 6 }, (_, i) => (stores[i % 2] ?? store).runs.conclude('r', fence, key, 0, i)),
+        )
+        const won = results.flatMap((result, i) => (result.status === 'fulfilled' ? [i] : []))
+        assert.equal(won.length, 1)
+        assert.equal((await store.runs.entry('r', key, 0))?.outcome, won[0])
+      }
+    },
+
+    async 'of two workers that claim at once only the last can write'({ store, other }) {
+      const stores = [store, await other()]
+      await store.runs.create({ id: 'r' })
+      const claims = await Promise.all(
+        Array.from({ length: 8 }, (_, i) => (stores[i % 2] ?? store).runs.claim('r', 'worker', minute)),
+      )
+      const fences = claims.map(({ fence }) => fence).sort((a, b) => a - b)
+      assert.deepEqual(fences, [1, 2, 3, 4, 5, 6, 7, 8])
+      const writes = await Promise.allSettled(
+        fences.map(fence => store.runs.intend('r', fence, tool(`${fence}`))),
+      )
+      assert.deepEqual(
+        writes.map(({ status }) => status === 'fulfilled'),
+        fences.map(fence => fence === 8),
+      )
+    },
+
+    async 'the journal is in the order of its intents'({ store }) {
+      const fence = await started(store)
+      for (const key of ['z', 'a', 'm']) await store.runs.intend('r', fence, tool(key))
+      for (const key of ['m', 'z']) await store.runs.conclude('r', fence, key, 0, key)
+      const keys = (await store.runs.journal('r')).map(({ key, outcome }) => [key, outcome])
+      assert.deepEqual(keys, [
+        ['z', 'z'],
+        ['a', undefined],
+        ['m', 'm'],
+      ])
+      await refused(store.runs.journal('nobody'), 'unknown-run')
+      await refused(store.runs.get('nobody'), 'unknown-run')
+    },
+
+    async 'large requests and outcomes come back whole, and gc leaves them alone'({ store, other }) {
+      const fence = await started(store)
+      const request = { text: 'r'.repeat(100_000), odd: '\ud800'.repeat(20_000), like: { $blob: 'x' } }
+      const outcome = Array.from({ length: 10_000 }, (_, i) => ({ i, text: `row ${i}` }))
+      await store.runs.intend('r', fence, tool('k', request))
+      await store.runs.conclude('r', fence, 'k', 0, outcome)
+      assert.equal((await store.gc({ olderThan: 0 })).blobs, 0)
+      const entry = await (await other()).runs.entry('r', 'k', 0)
+      assert.deepEqual([entry?.request, entry?.outcome], [request, outcome])
+    },
+  })
+}
+
+/** A run `r` with an owner; returns its fence. */
+async function started(store: Store): Promise<number> {
+  await store.runs.create({ id: 'r' })
+  return (await store.runs.claim('r', 'owner', minute)).fence
+}

@@ -1,0 +1,84 @@
+import { digestOf } from '../base/digest.ts'
+import { RathError, show } from '../base/errors.ts'
+import type { Json } from '../base/json.ts'
+import type { ChunkInput } from '../session/chunk.ts'
+import type { ToolCallPart } from '../session/part.ts'
+import type { Session } from '../session/session.ts'
+import type { Tool } from './spec.ts'
+
+/** A call that waits for a person. */
+export interface ApprovalRequest {
+  /** The same for the same call asked from the same state, so that a resumed run finds the decision again. */
+  readonly approval: string
+  readonly call: ToolCallPart
+  readonly tool: Tool
+  readonly args: Json
+  /** Why it is asked. */
+  readonly question: string
+  readonly session: Session
+  /** Aborted when the run is cancelled: nobody needs to answer any more. */
+  readonly signal: AbortSignal
+}
+
+export interface ApprovalDecision {
+  /** `edited` runs the call with the arguments in `edit`; `expired` says that nobody decided in time. */
+  readonly verdict: 'approved' | 'rejected' | 'edited' | 'expired'
+  /** Who decided. */
+  readonly by?: string
+  readonly reason?: string
+  readonly edit?: Json
+}
+
+/** A decision as it came from outside, checked. */
+export function checkDecision(decision: ApprovalDecision, request: ApprovalRequest): ApprovalDecision {
+  const { verdict, edit } = decision ?? {}
+  if (!['approved', 'rejected', 'edited', 'expired'].includes(verdict)) {
+    throw new RathError(
+      'invalid-argument',
+      `The decision about ${request.tool.name} has the verdict ${show(verdict)}; it must be approved, rejected, edited or expired.`,
+    )
+  }
+  if (verdict === 'edited' && edit === undefined) {
+    throw new RathError(
+      'invalid-argument',
+      `The decision about ${request.tool.name} is edited but has no edit; give the arguments to run with.`,
+    )
+  }
+  return decision
+}
+
+/** `place` tells equal calls of one turn apart; the ids that providers invent do not count. */
+export function approvalId(session: Session, place: number, tool: string, args: Json): string {
+  return digestOf(['approval', session.state, place, tool, args]).slice(0, 32)
+}
+
+export function askedChunk(request: ApprovalRequest, by: string | undefined): ChunkInput {
+  const { approval, call, tool, args, question } = request
+  return {
+    kind: 'approval',
+    approval,
+    callId: call.id,
+    tool: tool.name,
+    args,
+    question,
+    ...(by !== undefined && { by }),
+  }
+}
+
+export function decidedChunk(
+  { approval, call, tool, args }: Pick<ApprovalRequest, 'approval' | 'call' | 'tool' | 'args'>,
+  { verdict, by: decidedBy, reason, edit }: ApprovalDecision,
+  by: string | undefined,
+): ChunkInput {
+  return {
+    kind: 'approval',
+    approval,
+    callId: call.id,
+    tool: tool.name,
+    args: verdict === 'edited' ? (edit as Json) : args,
+    verdict,
+    ...(decidedBy !== undefined && { decidedBy }),
+    ...(reason !== undefined && { reason }),
+    ...(by !== undefined && { by }),
+  }
+}

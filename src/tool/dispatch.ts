@@ -1,0 +1,170 @@
+import { RathError, show } from '../base/errors.ts'
+import type { Json } from '../base/json.ts'
+import type { ChunkInput, ToolOutcome } from '../session/chunk.ts'
+import type { ToolCallPart } from '../session/part.ts'
+import type { Session } from '../session/session.ts'
+import type { ApprovalDecision, ApprovalRequest } from './approval.ts'
+import { Cancellation } from './cancellation.ts'
+import { execute, neverStarted } from './execute.ts'
+import { type Permissions, permit, Rulings } from './permission.ts'
+import type { PathFiles } from './policy/path-root.ts'
+import type { Policy } from './policy/policy.ts'
+import { type NotCallable, type PreparedCall, prepare } from './prepare.ts'
+import { type Claim, runSteps, type Step, sameClaim } from './schedule.ts'
+import type { Tool } from './spec.ts'
+
+export type { PreparedCall } from './prepare.ts'
+
+export interface DispatchOptions {
+  readonly tools: ReadonlyMap<string, Tool>
+  /** As it was when the model asked. */
+  readonly session: Session
+  /** Cancels the turn: what runs is told to stop, and every call that has no outcome yet ends as `cancelled`. */
+  readonly signal: AbortSignal
+  readonly policy?: Policy | undefined
+  /** How many calls run at a time; 8 by default. */
+  readonly limit?: number
+  /** Producer path, for approval chunks. */
+  readonly by?: string | undefined
+  /** Where path rules of the policy look; the local file system by default. */
+  readonly files?: PathFiles | undefined
+  /** Asks a person. Without it, a call that needs approval is denied. */
+  approve?(request: ApprovalRequest): Promise<ApprovalDecision>
+  /** Wraps every execution: the door for effects, which may know the outcome already. `run` never rejects. */
+  around?(call: PreparedCall, run: () => Promise<ToolOutcome>): Promise<ToolOutcome>
+  onProgress?(callId: string, data: Json): void
+  onStart?(call: PreparedCall): void
+  /** Told strictly in the order asked, each as soon as all before it are done; the next one waits until this returns. */
+  onResult(record: CallRecord): void | Promise<void>
+}
+
+export interface CallRecord {
+  readonly call: ToolCallPart
+  /** As they ran; an approver may have edited them. */
+  readonly args: Json
+  readonly outcome: ToolOutcome
+  /** How long the tool ran; 0 when it did not. */
+  readonly durationMs: number
+  /** Chunks of kind `approval`: what was asked and what was decided. */
+  readonly approvals: readonly ChunkInput[]
+}
+
+const defaultLimit = 8
+const free: Claim = Object.freeze({ resources: [], alone: false })
+
+/**
+ * The one place where tools are called. Every failure of a call is its outcome and disturbs no other call. The promise rejects
+ * only when a function in the options does (the door, the approver, `onResult`): calls that do not depend on that one still
+ * run to their end, and their results are told up to the one that is missing.
+ */
+export async function dispatchCalls(calls: readonly ToolCallPart[], options: DispatchOptions): Promise<void> {
+  const { limit = defaultLimit } = options
+  if (!(limit >= 1)) {
+    throw new RathError('invalid-argument', `limit is the number of calls at a time, not ${show(limit)}.`)
+  }
+  const cancellation = new Cancellation(options.signal)
+  try {
+    await new Turn(calls, options, cancellation).run(limit)
+  } finally {
+    cancellation.dispose()
+  }
+}
+
+/** One turn of the model: its calls on their way from asked to told. */
+class Turn {
+  readonly #calls: readonly ToolCallPart[]
+  readonly #options: DispatchOptions
+  readonly #cancellation: Cancellation
+  readonly #permissions: Permissions
+  readonly #records: CallRecord[] = []
+  #told = 0
+  #telling: Promise<void> | undefined
+  #failure: { readonly error: unknown } | undefined
+
+  constructor(calls: readonly ToolCallPart[], options: DispatchOptions, cancellation: Cancellation) {
+    this.#calls = calls
+    this.#options = options
+    this.#cancellation = cancellation
+    this.#permissions = { ...options, cancellation }
+  }
+
+  async run(limit: number): Promise<void> {
+    const { tools } = this.#options
+    const preparing = Promise.all(this.#calls.map((call, index) => prepare(call, index, tools)))
+    const prepared = await this.#cancellation.orAborted(preparing)
+    if (prepared) await runSteps(this.#steps(prepared), limit)
+    else for (const [index, call] of this.#calls.entries()) this.#record(index, call, never)
+    await this.#telling
+    if (this.#failure) throw this.#failure.error
+  }
+
+  #steps(prepared: readonly (PreparedCall | NotCallable)[]): Step[] {
+    const rulings = new Rulings(this.#permissions)
+    return prepared.map((call, index) => {
+      const asked = this.#calls[index] as ToolCallPart
+      if ('outcome' in call) {
+        const run = async () => this.#record(index, asked, { outcome: call.outcome, approvals: [] })
+        return { claim: free, ready: Promise.resolve(false), run }
+      }
+      const permission = permit(call, rulings, this.#permissions)
+      return {
+        claim: call.claim,
+        ready: permission.then(({ call: allowed }) => !!allowed && !sameClaim(call.claim, allowed.claim)),
+        run: async () => {
+          const given = await permission
+          if (given.call === undefined) this.#record(index, asked, given)
+          else this.#record(index, asked, { ...given, ...(await this.#execute(given.call)) })
+        },
+      }
+    })
+  }
+
+  async #execute(call: PreparedCall): Promise<{ outcome: ToolOutcome; durationMs: number }> {
+    if (this.#failure) throw this.#failure.error
+    let durationMs = 0
+    if (this.#cancellation.isAborted) return { outcome: neverStarted, durationMs }
+    const { session, onProgress, around } = this.#options
+    const { tool, parsed: args } = call
+    const run = async () => {
+      const start = performance.now()
+      const cancellation = this.#cancellation
+      const outcome = await execute({ tool, args, callId: call.call.id, session, cancellation, onProgress })
+      durationMs = performance.now() - start
+      return outcome
+    }
+    try {
+      this.#options.onStart?.(call)
+    } catch {
+      // Somebody who watches cannot stop a call.
+    }
+    const outcome = await (around ? around(call, run) : run())
+    return { outcome, durationMs }
+  }
+
+  #record(index: number, call: ToolCallPart, { call: ran, outcome, approvals, durationMs = 0 }: Ended): void {
+    this.#records[index] = { call, args: ran?.args ?? call.args, outcome, durationMs, approvals }
+    this.#telling ??= this.#tell()
+  }
+
+  async #tell(): Promise<void> {
+    try {
+      for (let next = this.#records[this.#told]; next; next = this.#records[this.#told]) {
+        this.#told++
+        await this.#options.onResult(next)
+      }
+    } catch (error) {
+      this.#failure ??= { error }
+      return
+    }
+    this.#telling = undefined
+  }
+}
+
+interface Ended {
+  readonly call?: PreparedCall | undefined
+  readonly outcome: ToolOutcome
+  readonly approvals: readonly ChunkInput[]
+  readonly durationMs?: number
+}
+
+const never: Ended = Object.freeze({ outcome: neverStarted, approvals: [] })

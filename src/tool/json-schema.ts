@@ -1,0 +1,155 @@
+import { type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema'
+import { show } from '../base/errors.ts'
+import { isPlainObject, type Json, type JsonObject, type Problem } from '../base/json.ts'
+
+/** Says what is wrong with a value; nothing when it fits. */
+export type Validate = (value: Json, root: string) => readonly Problem[]
+
+/** Compiles a JSON Schema once. Throws nothing: ask `schemaProblems` first. */
+export function compileSchema(schema: JsonObject): Validate {
+  // The validator writes notes into the schema it is given, so it gets a copy of its own.
+  const validator = new Validator(structuredClone(schema) as Schema, draftOf(schema), false)
+  return (value, root) => {
+    const { valid, errors } = validator.validate(value)
+    if (valid) return []
+    const problems = errors.filter(tellsSomething).map(({ keyword, instanceLocation, error }) => ({
+      path: pathOf(pointer(instanceLocation), root),
+      message: keyword === 'false' ? 'is not allowed here' : error,
+    }))
+    return problems.length > 0 ? problems : [{ path: root, message: 'does not fit the schema' }]
+  }
+}
+
+/** `items[2].name` under a root name. */
+export function pathOf(segments: readonly (string | number)[], root: string): string {
+  let path = root
+  for (const segment of segments) {
+    if (/^\d+$/.test(String(segment))) path += `[${segment}]`
+    else path += /^[\w$-]+$/.test(String(segment)) ? `.${segment}` : `[${JSON.stringify(segment)}]`
+  }
+  return path
+}
+
+/** What makes a schema unusable: the mistakes that a validator meets only when a value reaches them. */
+export function schemaProblems(schema: unknown, root = 'schema'): readonly Problem[] {
+  const problems: Problem[] = []
+  if (!isPlainObject(schema)) return [{ path: root, message: `must be an object, not ${show(schema)}` }]
+  check(schema, root, schema, problems, 0)
+  return problems
+}
+
+/** The same schema without regular expressions, for schemas written by strangers: a hostile one can stop the process. */
+export function withoutPatterns(schema: JsonObject): JsonObject {
+  return strip(schema, false) as JsonObject
+}
+
+function strip(value: Json, isMap: boolean): Json {
+  if (Array.isArray(value)) return value.map(member => strip(member, false))
+  if (!isPlainObject(value)) return value
+  const kept: Record<string, Json> = {}
+  for (const [key, member] of Object.entries(value)) {
+    if (!isMap && (key === 'pattern' || key === 'patternProperties')) continue
+    // A property may well be called `pattern`; values in enum, const and default are data.
+    kept[key] = !isMap && dataKeywords.has(key) ? member : strip(member, !isMap && mapKeywords.has(key))
+  }
+  // Without its patterns a closed object would refuse what they allowed.
+  if (!isMap && value.patternProperties !== undefined) {
+    delete kept.additionalProperties
+    delete kept.unevaluatedProperties
+  }
+  return kept
+}
+
+const mapKeywords = new Set(['properties', '$defs', 'definitions', 'dependentSchemas', 'patternProperties'])
+const listKeywords = new Set(['anyOf', 'allOf', 'oneOf', 'prefixItems'])
+const schemaKeywords = new Set(
+  'items additionalItems additionalProperties unevaluatedItems unevaluatedProperties contains propertyNames not if then else'.split(
+    ' ',
+  ),
+)
+const dataKeywords = new Set(['enum', 'const', 'default', 'examples', 'required'])
+const types = new Set(['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'])
+const maximumDepth = 128
+
+function check(schema: unknown, path: string, root: object, problems: Problem[], depth: number): void {
+  if (typeof schema === 'boolean') return
+  if (!isPlainObject(schema) || depth > maximumDepth) {
+    problems.push({ path, message: depth > maximumDepth ? 'is nested too deeply' : 'is not a schema' })
+    return
+  }
+  const add = (key: string, message: string) => problems.push({ path: `${path}.${key}`, message })
+  for (const [key, value] of Object.entries(schema)) {
+    const deeper = (member: unknown, name: string) =>
+      check(member, `${path}.${key}${name}`, root, problems, depth + 1)
+    if (key === 'type' && ![value].flat().every(name => types.has(name as string))) {
+      add(key, `${show(value)} is not a type`)
+    } else if (key === 'pattern') {
+      if (!compiles(value)) add(key, `${show(value)} is not a regular expression`)
+    } else if (key === '$ref') {
+      if (!resolves(value, root)) add(key, `${show(value)} leads nowhere in this schema`)
+    } else if (key === 'required' || key === 'enum') {
+      if (!Array.isArray(value)) add(key, `must be an array, not ${show(value)}`)
+    } else if (mapKeywords.has(key)) {
+      if (!isPlainObject(value)) add(key, `must be an object, not ${show(value)}`)
+      for (const name of isPlainObject(value) ? Object.keys(value) : []) {
+        if (key === 'patternProperties' && !compiles(name))
+          add(key, `${show(name)} is not a regular expression`)
+        deeper((value as Record<string, unknown>)[name], `.${name}`)
+      }
+    } else if (listKeywords.has(key) || (key === 'items' && Array.isArray(value))) {
+      if (!Array.isArray(value)) add(key, `must be an array, not ${show(value)}`)
+      else for (const [i, member] of value.entries()) deeper(member, `[${i}]`)
+    } else if (schemaKeywords.has(key)) deeper(value, '')
+  }
+}
+
+function compiles(pattern: unknown): boolean {
+  if (typeof pattern !== 'string') return false
+  try {
+    return Boolean(new RegExp(pattern, 'u'))
+  } catch {
+    return false
+  }
+}
+
+/** A reference inside the document, or to an `$id` or `$anchor` in it, which the validator looks up itself. */
+function resolves(reference: unknown, root: object): boolean {
+  if (typeof reference !== 'string') return false
+  if (reference === '#') return true
+  if (!reference.startsWith('#/')) return JSON.stringify(root).includes(`":"${reference.replace(/^#/, '')}"`)
+  let here: unknown = root
+  for (const segment of pointer(reference)) {
+    if (typeof here !== 'object' || here === null || !Object.hasOwn(here, segment)) return false
+    here = (here as Record<string, unknown>)[segment]
+  }
+  return typeof here === 'object' || typeof here === 'boolean'
+}
+
+function draftOf(schema: JsonObject): SchemaDraft {
+  const named = typeof schema.$schema === 'string' ? schema.$schema : ''
+  if (named.includes('draft-04')) return '4'
+  if (named.includes('draft-07') || named.includes('draft-06')) return '7'
+  return named.includes('2019-09') ? '2019-09' : '2020-12'
+}
+
+/** Leaves out the steps on the way to a problem, and the alternatives that a failed union tried one by one. */
+function tellsSomething(error: { keyword: string; keywordLocation: string }): boolean {
+  const isStep = /^(properties|patternProperties|items|prefixItems|additionalProperties|allOf|\$ref)$/
+  return !isStep.test(error.keyword) && !/\/(anyOf|oneOf|if|not)\//.test(error.keywordLocation)
+}
+
+function pointer(location: string): string[] {
+  return location
+    .replace(/^#\/?/, '')
+    .split('/')
+    .filter(segment => segment !== '')
+    .map(segment => decode(segment).replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
+}

@@ -1,0 +1,158 @@
+import type { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { RathError } from '../../base/errors.ts'
+import { describeThrown } from '../outcome.ts'
+import { type McpProgram, ProcessTransport } from './process-transport.ts'
+
+/** An MCP server that is already running somewhere, spoken to over streamable HTTP. */
+export interface McpAddress {
+  readonly url: string | URL
+  readonly headers?: { readonly [name: string]: string }
+}
+
+export type McpServer = McpProgram | McpAddress
+
+interface Open {
+  readonly client: Client
+  readonly transport: ProcessTransport | StreamableHTTPClientTransport
+}
+
+interface Request {
+  readonly method: string
+  readonly params?: { [name: string]: unknown }
+}
+
+interface RequestOptions {
+  readonly signal?: AbortSignal
+  readonly timeout: number
+  readonly onprogress?: (progress: { progress: number; total?: number; message?: string }) => void
+}
+
+/** One connection to one server, for any number of requests at a time. When it is lost, the next request opens it again. */
+export class McpConnection {
+  readonly #server: McpServer
+  readonly #connectTimeout: number
+  readonly #onOpen: (client: Client) => Promise<void>
+  #open: Promise<Open> | undefined
+  #isClosed = false
+  #lastWords = ''
+
+  /** `onOpen` is told about every new connection before it is used. */
+  constructor(server: McpServer, connectTimeout: number, onOpen: (client: Client) => Promise<void>) {
+    this.#server = server
+    this.#connectTimeout = connectTimeout
+    this.#onOpen = onOpen
+  }
+
+  /** What the server is called where it has not said so itself: never its arguments or headers, which may hold secrets. */
+  get name(): string {
+    return 'url' in this.#server ? new URL(this.#server.url).host : this.#server.command
+  }
+
+  /** How it ended, as far as is known. */
+  get lastWords(): string {
+    return this.#lastWords
+  }
+
+  /** The open connection; opens one, once for all who ask, when there is none. */
+  open(signal?: AbortSignal): Promise<Open> {
+    if (this.#isClosed) {
+      const message = `The MCP server ${this.name} was closed; call mcpTools again for a new connection.`
+      return Promise.reject(new RathError('mcp-unreachable', message))
+    }
+    this.#open ??= this.#connect(signal).catch(error => {
+      this.#open = undefined
+      throw error
+    })
+    return this.#open
+  }
+
+  /** Sends a request and gives its raw result. Everything it rejects with comes from the SDK, the server or the network. */
+  async request(request: Request, options: RequestOptions): Promise<unknown> {
+    const open = await this.open()
+    try {
+      return await open.client.request(request, anything, options)
+    } catch (error) {
+      if (!isForgotten(error, open)) throw error
+      // The server was restarted and does not know this session: it has not done anything, so asking again is safe.
+      await this.#forget(open)
+      return (await this.open()).client.request(request, anything, options)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    const open = await this.#open?.catch(() => undefined)
+    this.#open = undefined
+    if (open) await closeOpen(open)
+  }
+
+  async #connect(signal: AbortSignal | undefined): Promise<Open> {
+    const sdk = await import('@modelcontextprotocol/client')
+    const transport = transportFor(this.#server, sdk)
+    const client = new sdk.Client({ name: 'openrath', version: '0' }, { capabilities: {} })
+    const open = { client, transport }
+    client.onclose = () => {
+      if (transport instanceof ProcessTransport) this.#lastWords = transport.lastWords
+      this.#open = undefined
+    }
+    try {
+      await client.connect(transport, { timeout: this.#connectTimeout, ...(signal && { signal }) })
+      await this.#onOpen(client)
+      return open
+    } catch (error) {
+      await closeOpen(open)
+      throw new RathError('mcp-unreachable', this.#unreachable(error, transport), { cause: error })
+    }
+  }
+
+  #unreachable(error: unknown, transport: Open['transport']): string {
+    const words = transport instanceof ProcessTransport ? transport.lastWords : ''
+    const said = words === '' ? '' : ` It said: ${words}`
+    const check = 'url' in this.#server ? 'the address and the headers' : 'the command and what it prints'
+    return `The MCP server ${this.name} could not be reached (${describeThrown(error)}); check ${check}.${said}`
+  }
+
+  async #forget(open: Open): Promise<void> {
+    if ((await this.#open?.catch(() => undefined)) === open) this.#open = undefined
+    await closeOpen(open)
+  }
+}
+
+/** Results are read by hand: a server that breaks the schema in one place should not lose everything else. */
+const anything: StandardSchemaV1<unknown, unknown> = {
+  '~standard': { version: 1, vendor: 'openrath', validate: value => ({ value }) },
+}
+
+function transportFor(
+  server: McpServer,
+  sdk: typeof import('@modelcontextprotocol/client'),
+): Open['transport'] {
+  if (!('url' in server)) return new ProcessTransport(server, sdk)
+  const { url, headers } = server
+  return new sdk.StreamableHTTPClientTransport(new URL(url), {
+    ...(headers && { requestInit: { headers: { ...headers } } }),
+  })
+}
+
+/** A session id that the server no longer knows: 404 by the specification, 400 by many servers. */
+function isForgotten(error: unknown, { transport }: Open): boolean {
+  if (transport instanceof ProcessTransport || transport.sessionId === undefined) return false
+  const status = (error as { data?: { status?: unknown }; status?: unknown } | undefined)?.data?.status
+  const code = status ?? (error as { status?: unknown } | undefined)?.status
+  return code === 404 || code === 400
+}
+
+async function closeOpen({ client, transport }: Open): Promise<void> {
+  if (!(transport instanceof ProcessTransport) && transport.sessionId !== undefined) {
+    // Polite, and not worth waiting for: the server may be gone.
+    let timer: NodeJS.Timeout | undefined
+    const enough = new Promise(resolve => {
+      timer = setTimeout(resolve, 1000)
+    })
+    await Promise.race([transport.terminateSession().catch(() => {}), enough])
+    clearTimeout(timer)
+  }
+  await client.close().catch(() => {})
+  await transport.close().catch(() => {})
+}

@@ -1,0 +1,259 @@
+import type { Client } from '@modelcontextprotocol/client'
+import { RathError } from '../../base/errors.ts'
+import { isPlainObject, type Json } from '../../base/json.ts'
+import { describeThrown } from '../outcome.ts'
+import type { Effect, Tool, ToolContext } from '../spec.ts'
+import { ArgumentError, ToolError } from '../tool-error.ts'
+import { McpConnection, type McpServer } from './connection.ts'
+import {
+  effectFrom,
+  type ListedTool,
+  type Listing,
+  type ListingOptions,
+  type McpAnnotations,
+  readListing,
+} from './listing.ts'
+import { readResult } from './result.ts'
+
+export type { McpAddress, McpServer } from './connection.ts'
+export type { McpAnnotations } from './listing.ts'
+export type { McpProgram } from './process-transport.ts'
+
+export interface McpOptions extends ListingOptions {
+  /** What it is called in messages; by default what the server calls itself. */
+  readonly name?: string
+  /** Milliseconds a call may take; 60,000 by default. */
+  readonly timeout?: number
+  /** Milliseconds the server may take to start and answer; 30,000 by default. */
+  readonly connectTimeout?: number
+  /** What the tools do to the world: `external` by default, so that calls run one at a time and are never repeated unasked. */
+  readonly effect?:
+    | Effect
+    | ((tool: { readonly name: string; readonly annotations: McpAnnotations }) => Effect)
+  /** Take the server's word for which tools only read, and which may be repeated. */
+  readonly trustHints?: boolean
+  /** Gives up connecting. */
+  readonly signal?: AbortSignal
+}
+
+/** The tools of one MCP server, behind one connection. */
+export interface McpTools extends AsyncDisposable {
+  readonly name: string
+  /** As the server lists them now: read it again after a change. */
+  readonly tools: readonly Tool[]
+  /** What the server got wrong, and what was done about it. */
+  readonly warnings: readonly string[]
+  /** Called after the list of tools has changed. */
+  onChange(listener: () => void): Disposable
+  /** Ends the connection, and the server with everything it started if it was started here. */
+  close(): Promise<void>
+}
+
+/** Connects to an MCP server. Everything it says, descriptions and results alike, is text by a stranger. */
+export async function mcpTools(server: McpServer, options: McpOptions = {}): Promise<McpTools> {
+  checkServer(server)
+  const tools = new ServerTools(server, options)
+  await tools.connect()
+  return tools
+}
+
+const defaultTimeout = 60_000
+const defaultConnectTimeout = 30_000
+/** A server whose list never ends is stopped here. */
+const mostPages = 100
+
+class ServerTools implements McpTools {
+  readonly #options: McpOptions
+  readonly #connection: McpConnection
+  readonly #listeners = new Set<() => void>()
+  #name: string
+  #tools: readonly Tool[] = []
+  #warnings: readonly string[] = []
+  #isFirst = true
+
+  constructor(server: McpServer, options: McpOptions) {
+    this.#options = options
+    const { connectTimeout = defaultConnectTimeout } = options
+    this.#connection = new McpConnection(server, connectTimeout, client => this.#opened(client))
+    this.#name = options.name ?? this.#connection.name
+  }
+
+  get name(): string {
+    return this.#name
+  }
+
+  get tools(): readonly Tool[] {
+    return this.#tools
+  }
+
+  get warnings(): readonly string[] {
+    return this.#warnings
+  }
+
+  async connect(): Promise<void> {
+    try {
+      await this.#connection.open(this.#options.signal)
+    } catch (error) {
+      await this.close()
+      throw error
+    }
+  }
+
+  onChange(listener: () => void): Disposable {
+    this.#listeners.add(listener)
+    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) }
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #opened(client: Client): Promise<void> {
+    this.#name = this.#options.name ?? client.getServerVersion()?.name ?? this.#name
+    let listing = Promise.resolve()
+    client.setNotificationHandler('notifications/tools/list_changed', () => {
+      // One after the other, so that the last list wins. One that cannot be had leaves the old list, and says so.
+      listing = listing
+        .then(() => this.#list(client))
+        .catch(error => {
+          this.#warnings = [
+            ...this.#warnings,
+            `the changed list could not be read (${describeThrown(error)})`,
+          ]
+        })
+    })
+    await this.#list(client)
+    this.#isFirst = false
+  }
+
+  async #list(client: Client): Promise<void> {
+    const listed = client.getServerCapabilities()?.tools ? await allPages(client, this.#timeout) : []
+    const listing = readListing(listed, this.#options)
+    if (this.#isFirst) refuseClashes(listing, this.#name)
+    this.#warnings = Object.freeze([...listing.warnings])
+    this.#tools = Object.freeze(listing.tools.map(tool => this.#tool(tool)))
+    for (const listener of this.#isFirst ? [] : this.#listeners) {
+      try {
+        listener()
+      } catch {
+        // Somebody who watches cannot undo the change.
+      }
+    }
+  }
+
+  get #timeout(): number {
+    return this.#options.timeout ?? defaultTimeout
+  }
+
+  #tool(listed: ListedTool): Tool {
+    const { name, description, parameters, input } = listed
+    return Object.freeze<Tool>({
+      name,
+      description,
+      parameters,
+      effect: this.#effect(listed),
+      timeout: this.#timeout,
+      async parse(args) {
+        const problems = input?.(args, 'arguments') ?? []
+        if (problems.length > 0) throw new ArgumentError(name, problems)
+        return args
+      },
+      run: (args, context) => this.#call(listed, args as Json, context),
+    })
+  }
+
+  #effect({ remoteName, annotations }: ListedTool): Effect {
+    const { effect, trustHints } = this.#options
+    if (typeof effect === 'function') return effect({ name: remoteName, annotations })
+    return effect ?? (trustHints ? effectFrom(annotations) : 'external')
+  }
+
+  async #call({ remoteName, name, output }: ListedTool, args: Json, context: ToolContext): Promise<unknown> {
+    const request = { method: 'tools/call', params: { name: remoteName, arguments: args } }
+    let answer: unknown
+    try {
+      answer = await this.#connection.request(request, {
+        signal: context.signal,
+        // The caller's own timeout comes first and says more; this one is for those who call without.
+        timeout: this.#timeout + 1000,
+        onprogress: ({ progress, total, message }) =>
+          context.progress({
+            progress,
+            ...(total !== undefined && { total }),
+            ...(message !== undefined && { message }),
+          }),
+      })
+    } catch (error) {
+      throw this.#explain(error, name)
+    }
+    return readResult(answer, name, output)
+  }
+
+  #explain(error: unknown, tool: string): ToolError {
+    const code = (error as { code?: unknown } | undefined)?.code
+    if (error instanceof RathError) return new ToolError('threw', error.message, { cause: error })
+    if (code === 'REQUEST_TIMEOUT') {
+      return new ToolError('timed-out', `${tool} did not answer within ${this.#timeout} ms.`, {
+        cause: error,
+      })
+    }
+    if (code === 'CONNECTION_CLOSED' || code === 'NOT_CONNECTED' || code === 'SEND_FAILED') {
+      const { lastWords } = this.#connection
+      const how = lastWords === '' ? '' : ` (${lastWords})`
+      const message = `The MCP server ${this.#name} ended while ${tool} was running${how}; it may have taken effect. The next call connects again.`
+      return new ToolError('threw', message, { cause: error })
+    }
+    const message = `The MCP server ${this.#name} refused ${tool}: ${describeThrown(error)}`
+    return new ToolError('threw', message, { cause: error })
+  }
+}
+
+async function allPages(client: Client, timeout: number): Promise<unknown[]> {
+  const tools: unknown[] = []
+  const seen = new Set<string>()
+  let cursor: string | undefined
+  for (let page = 0; page < mostPages; page++) {
+    const request = { method: 'tools/list', ...(cursor !== undefined && { params: { cursor } }) }
+    const answer = await client.request(request, rawList, { timeout })
+    tools.push(...answer.tools)
+    cursor = answer.cursor
+    // A cursor that comes back would go round for ever.
+    if (cursor === undefined || seen.has(cursor)) break
+    seen.add(cursor)
+  }
+  return tools
+}
+
+const rawList = {
+  '~standard': {
+    version: 1,
+    vendor: 'openrath',
+    validate(answer: unknown) {
+      if (!isPlainObject(answer) || !Array.isArray(answer.tools)) {
+        return { issues: [{ message: 'the list of tools has no tools' }] }
+      }
+      const { tools, nextCursor } = answer
+      const cursor = typeof nextCursor === 'string' ? nextCursor : undefined
+      return { value: { tools: tools as unknown[], cursor } }
+    },
+  },
+} as const
+
+function refuseClashes({ clashes }: Listing, server: string): void {
+  if (clashes.length === 0) return
+  const reason = `The MCP server ${server} has tools that cannot be told apart: ${clashes.join('; ')}.`
+  throw new RathError('invalid-argument', `${reason} Leave one out with exclude.`)
+}
+
+function checkServer(server: McpServer): void {
+  if (isPlainObject(server) && ('command' in server ? typeof server.command === 'string' : 'url' in server))
+    return
+  throw new RathError(
+    'invalid-argument',
+    'mcpTools takes { command, args?, env?, cwd? } or { url, headers? }.',
+  )
+}

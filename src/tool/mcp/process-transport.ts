@@ -1,0 +1,179 @@
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import type { Readable, Writable } from 'node:stream'
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
+
+/** An MCP server that is started as a program and spoken to over its standard input and output. */
+export interface McpProgram {
+  readonly command: string
+  readonly args?: readonly string[]
+  /** Added to a clean environment: PATH, HOME and the like, and none of your keys. */
+  readonly env?: { readonly [name: string]: string }
+  readonly cwd?: string
+}
+
+type Sdk = typeof import('@modelcontextprotocol/client')
+type Child = ChildProcessByStdio<Writable, Readable, Readable>
+
+/** Bytes of one message. The SDK's own 10 MB is less than an honest file tool can return. */
+const largestMessage = 256 * 1024 * 1024
+const keptWords = 2000
+/** How long a server may take to end by itself once its input is closed, and then once it is told to. */
+const graceMs = 500
+
+/**
+ * The SDK's transport, but in a process group of its own: a server that starts others (npx, shells, browsers) takes them
+ * with it when it goes.
+ */
+export class ProcessTransport implements Transport {
+  onclose?: () => void
+  onerror?: (error: Error) => void
+  onmessage?: NonNullable<Transport['onmessage']>
+  readonly #program: McpProgram
+  readonly #sdk: Sdk
+  readonly #buffer: InstanceType<Sdk['ReadBuffer']>
+  #child: Child | undefined
+  #ended: Promise<void> = Promise.resolve()
+  #isOver = false
+  #words = ''
+  #exit = ''
+
+  constructor(program: McpProgram, sdk: Sdk) {
+    this.#program = program
+    this.#sdk = sdk
+    this.#buffer = new sdk.ReadBuffer({ maxBufferSize: largestMessage })
+  }
+
+  /** How the server ended and the end of what it wrote to its standard error; empty while it runs in silence. */
+  get lastWords(): string {
+    return [this.#exit, this.#words.trim()].filter(text => text !== '').join(': ')
+  }
+
+  start(): Promise<void> {
+    const { command, args = [], env, cwd } = this.#program
+    const child = spawn(command, args, {
+      cwd,
+      env: { ...cleanEnvironment(), ...env },
+      stdio: ['pipe', 'pipe', 'pipe'],
+      detached: process.platform !== 'win32',
+      windowsHide: true,
+    })
+    this.#child = child
+    child.stdout.on('data', (data: Buffer) => this.#receive(data))
+    child.stderr.on('data', (data: Buffer) => {
+      this.#words = (this.#words + data.toString()).slice(-keptWords)
+    })
+    for (const stream of [child.stdin, child.stdout, child.stderr]) {
+      stream.on('error', error => this.onerror?.(error))
+    }
+    this.#ended = this.#watch(child)
+    return new Promise((resolve, reject) => {
+      child.once('spawn', () => {
+        openGroups.add(child)
+        resolve()
+      })
+      child.once('error', reject)
+    })
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    const input = this.#child?.stdin
+    if (!input?.writable) return Promise.reject(new Error('The server is not running.'))
+    return new Promise((resolve, reject) => {
+      input.write(this.#sdk.serializeMessage(message), error => (error ? reject(error) : resolve()))
+    })
+  }
+
+  /** Asks the server to end, then makes it. Resolves when it is gone, with everything it started. */
+  async close(): Promise<void> {
+    const child = this.#child
+    if (!child || this.#isOver) return this.#ended
+    child.stdin.end()
+    const timers = [
+      setTimeout(() => killGroup(child, 'SIGTERM'), graceMs),
+      setTimeout(() => killGroup(child, 'SIGKILL'), 2 * graceMs),
+    ]
+    await this.#ended
+    for (const timer of timers) clearTimeout(timer)
+  }
+
+  #watch(child: Child): Promise<void> {
+    return new Promise(resolve => {
+      let timer: NodeJS.Timeout | undefined
+      const over = () => {
+        if (this.#isOver) return
+        this.#isOver = true
+        clearTimeout(timer)
+        for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
+        this.#buffer.clear()
+        this.onclose?.()
+        resolve()
+      }
+      child.once('exit', (code, signal) => {
+        this.#exit = signal === null ? `exit code ${code}` : `ended by ${signal}`
+        // What it started must not outlive it. The group's number is free for others once all of it is gone, so: at once.
+        killGroup(child, 'SIGKILL')
+        openGroups.delete(child)
+        // Somebody who left the group may hold the pipes open.
+        timer = setTimeout(over, graceMs)
+      })
+      child.once('close', over)
+      child.once('error', over)
+    })
+  }
+
+  #receive(data: Buffer): void {
+    try {
+      this.#buffer.append(data)
+    } catch (error) {
+      this.onerror?.(error as Error)
+      if (this.#child) killGroup(this.#child, 'SIGKILL')
+      return
+    }
+    for (;;) {
+      try {
+        const message = this.#buffer.readMessage()
+        if (message === null) return
+        this.onmessage?.(message)
+      } catch (error) {
+        // A line that is no message: servers print logs where they should not.
+        this.onerror?.(error as Error)
+      }
+    }
+  }
+}
+
+/** What programs need to find their way around, and nothing that could be a secret. */
+function cleanEnvironment(): Record<string, string> {
+  const kept =
+    /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|SYSTEMROOT|WINDIR|COMSPEC|PATHEXT|APPDATA|LOCALAPPDATA|USERPROFILE|HOMEDRIVE|HOMEPATH|PROGRAMFILES|PROGRAMDATA)$/i
+  const clean: Record<string, string> = {}
+  for (const [name, value] of Object.entries(process.env)) {
+    if (value !== undefined && kept.test(name)) clean[name] = value
+  }
+  return clean
+}
+
+/** Servers running now. A group of its own is not stopped with ours, so the end of this process has to see to it. */
+const openGroups = {
+  children: new Set<Child>(),
+  killAll: () => {
+    for (const child of openGroups.children) killGroup(child, 'SIGKILL')
+  },
+  add(child: Child) {
+    if (this.children.size === 0) process.on('exit', this.killAll)
+    this.children.add(child)
+  },
+  delete(child: Child) {
+    this.children.delete(child)
+    if (this.children.size === 0) process.off('exit', this.killAll)
+  },
+}
+
+function killGroup(child: Child, signal: NodeJS.Signals): void {
+  try {
+    if (child.pid !== undefined && process.platform !== 'win32') process.kill(-child.pid, signal)
+    else child.kill(signal)
+  } catch {
+    // Gone already.
+  }
+}

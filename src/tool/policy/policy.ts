@@ -1,0 +1,191 @@
+import { type RathError, show } from '../../base/errors.ts'
+import { isPlainObject, type Json, type Problem, refuse } from '../../base/json.ts'
+import type { Session } from '../../session/session.ts'
+import { commandRefusal } from './command-rule.ts'
+import { matchesAny, matchesGlob, matchesValue, valuesAt } from './match.ts'
+import { isInside, type PathFiles } from './path-root.ts'
+import type { CallRule, CommandRule, PathRule, PolicyCall, PolicyRules } from './rules.ts'
+
+/**
+ * Who may call what, checked at the one place where calls are made. A policy is a list of rule sets, and a call has to pass
+ * every one of them: joining two policies can take away and never give.
+ */
+export interface Policy {
+  readonly layers: readonly PolicyRules[]
+}
+
+export type PolicyVerdict =
+  | { readonly kind: 'allow' }
+  | { readonly kind: 'deny'; readonly reason: string }
+  | { readonly kind: 'ask'; readonly question: string }
+
+export interface PolicyContext {
+  readonly session: Session
+  /** Calls of the running turn that were let through before this one. */
+  readonly before?: readonly PolicyCall[]
+  /** Where path rules look; the local file system by default. */
+  readonly files?: PathFiles | undefined
+}
+
+export function policy(rules: PolicyRules): Policy {
+  refuse('invalid-argument', 'The policy cannot be used', problemsOf(rules))
+  return Object.freeze({ layers: Object.freeze([Object.freeze({ ...rules })]) })
+}
+
+/** What either denies is denied, and what either asks about is asked. How a fork's or a sub-agent's own policy joins the one it inherits. */
+export function narrow(one: Policy, other: Policy): Policy {
+  return Object.freeze({ layers: Object.freeze([...new Set([...one.layers, ...other.layers])]) })
+}
+
+export async function checkPolicy(
+  { layers }: Policy,
+  call: PolicyCall,
+  context: PolicyContext,
+): Promise<PolicyVerdict> {
+  let question: string | undefined
+  for (const rules of layers) {
+    try {
+      const reason = await refusalOf(rules, call, context)
+      if (reason !== undefined) return { kind: 'deny', reason: named(rules, reason) }
+      const asks = rules.approval?.find(rule => fits(rule, call, 'any'))
+      if (asks !== undefined) question ??= reasonOf(asks) ?? `The policy asks about ${call.tool}.`
+    } catch (error) {
+      // A rule that cannot be evaluated has not let the call through.
+      const message = (error as RathError | undefined)?.message ?? show(error)
+      return { kind: 'deny', reason: named(rules, `a rule failed: ${message}`) }
+    }
+  }
+  return question === undefined ? { kind: 'allow' } : { kind: 'ask', question }
+}
+
+async function refusalOf(
+  rules: PolicyRules,
+  call: PolicyCall,
+  context: PolicyContext,
+): Promise<string | undefined> {
+  const denied = rules.deny?.find(rule => fits(rule, call, 'any'))
+  if (denied !== undefined) return reasonOf(denied) ?? `${call.tool} is denied`
+  if (rules.allow && !rules.allow.some(rule => fits(rule, call, 'all'))) {
+    return `${call.tool} with these arguments is not among the calls allowed`
+  }
+  for (const rule of rules.paths ?? []) {
+    const reason = matchesAny(rule.tool, call.tool) && (await pathRefusal(rule, call.args, context))
+    if (reason) return reason
+  }
+  for (const rule of rules.commands ?? []) {
+    const reason = matchesAny(rule.tool, call.tool) && (await lineRefusal(rule, call.args, context))
+    if (reason) return reason
+  }
+  for (const { tool, most } of rules.calls ?? []) {
+    if (matchesAny(tool, call.tool) && countOf(tool, context) >= most) {
+      return `${[tool].flat().join(', ')} may be called ${most} times in a session, and was`
+    }
+  }
+  return undefined
+}
+
+function fits(rule: CallRule, call: PolicyCall, quantifier: 'any' | 'all'): boolean {
+  if (typeof rule === 'string') return matchesGlob(rule, call.tool)
+  if (!matchesAny(rule.tool, call.tool)) return false
+  return Object.entries(rule.when ?? {}).every(([path, match]) => {
+    const values = valuesAt(call.args, path)
+    if (quantifier === 'any') return values.some(value => matchesValue(match, value))
+    return values.length > 0 && values.every(value => matchesValue(match, value))
+  })
+}
+
+async function pathRefusal(rule: PathRule, args: Json, context: PolicyContext): Promise<string | undefined> {
+  for (const path of textsAt(args, rule.argument ?? 'path')) {
+    if (path === undefined) return 'a path is not a string'
+    const base = rule.base ?? (rule.roots[0] as string)
+    if (!(await isInside(path, base, rule.roots, await filesOf(context)))) {
+      return `${show(path)} leads outside ${rule.roots.join(', ')}`
+    }
+  }
+  return undefined
+}
+
+async function lineRefusal(
+  rule: CommandRule,
+  args: Json,
+  context: PolicyContext,
+): Promise<string | undefined> {
+  for (const line of textsAt(args, rule.argument ?? 'cmd')) {
+    if (line === undefined) return 'a command is not a string'
+    const reason = await commandRefusal(line, rule, () => filesOf(context))
+    if (reason !== undefined) return reason
+  }
+  return undefined
+}
+
+function textsAt(args: Json, paths: string | readonly string[]): (string | undefined)[] {
+  const values = [paths].flat().flatMap(path => valuesAt(args, path))
+  return values.map(value => (typeof value === 'string' ? value : undefined))
+}
+
+async function filesOf({ files }: PolicyContext): Promise<PathFiles> {
+  return files ?? (await import('node:fs/promises'))
+}
+
+/** Calls that ran, in the history and in the running turn. One that was refused did not run. */
+function countOf(tool: string | readonly string[], { session, before = [] }: PolicyContext): number {
+  let count = before.filter(call => matchesAny(tool, call.tool)).length
+  for (const chunk of session.chunks) {
+    if (chunk.kind !== 'tool-result' || !matchesAny(tool, chunk.tool)) continue
+    const { outcome } = chunk
+    const isRefused =
+      outcome.kind === 'denied' ||
+      (outcome.kind === 'error' && /^(unknown-tool|invalid-arguments)$/.test(outcome.error))
+    if (!isRefused) count++
+  }
+  return count
+}
+
+function reasonOf(rule: CallRule): string | undefined {
+  return typeof rule === 'string' ? undefined : rule.reason
+}
+
+function named(rules: PolicyRules, reason: string): string {
+  return rules.name === undefined ? reason : `${reason} (policy ${rules.name})`
+}
+
+const parts = ['name', 'allow', 'deny', 'approval', 'paths', 'commands', 'calls']
+
+/** A misspelt rule would allow silently, so an unknown field is a mistake. */
+function problemsOf(rules: unknown): Problem[] {
+  if (!isPlainObject(rules)) return [{ path: 'policy', message: `must be an object, not ${show(rules)}` }]
+  const problems: Problem[] = []
+  for (const [key, value] of Object.entries(rules)) {
+    if (!parts.includes(key)) {
+      problems.push({ path: key, message: `is not a part of a policy (known: ${parts.join(', ')})` })
+    } else if (key !== 'name' && value !== undefined && !Array.isArray(value)) {
+      problems.push({ path: key, message: `must be an array, not ${show(value)}` })
+    } else if (key !== 'name') {
+      for (const [i, rule] of ((value ?? []) as unknown[]).entries()) {
+        const message = problemOf(key, rule)
+        if (message !== undefined) problems.push({ path: `${key}[${i}]`, message })
+      }
+    }
+  }
+  return problems
+}
+
+function problemOf(key: string, rule: unknown): string | undefined {
+  const isCallRule = key === 'allow' || key === 'deny' || key === 'approval'
+  if (isCallRule && typeof rule === 'string') return undefined
+  if (!isPlainObject(rule)) return `must be ${isCallRule ? 'a name or ' : ''}an object, not ${show(rule)}`
+  const known = fieldsOf[isCallRule ? 'call' : key] as readonly string[]
+  const unknown = Object.keys(rule).find(field => !known.includes(field))
+  if (unknown !== undefined) return `${show(unknown)} is not a field of it (known: ${known.join(', ')})`
+  if (rule.tool === undefined) return 'must name its tool'
+  if (key === 'paths' && !(Array.isArray(rule.roots) && rule.roots.length > 0)) return 'must have roots'
+  if (key === 'calls' && !(typeof rule.most === 'number' && rule.most >= 0)) return 'must have most, a number'
+  return undefined
+}
+
+const fieldsOf: { readonly [part: string]: readonly string[] } = {
+  call: ['tool', 'when', 'reason'],
+  paths: ['tool', 'argument', 'roots', 'base'],
+  commands: ['tool', 'argument', 'allow', 'deny', 'variables', 'redirects'],
+  calls: ['tool', 'most'],
+}

@@ -1,0 +1,76 @@
+import { show } from '../base/errors.ts'
+import { isPlainObject, type Json } from '../base/json.ts'
+import type { ToolOutcome } from '../session/chunk.ts'
+import type { ToolCallPart } from '../session/part.ts'
+import { nearest } from './nearest.ts'
+import { failed, thrownOutcome } from './outcome.ts'
+import { type Claim, claimOf } from './schedule.ts'
+import type { Tool } from './spec.ts'
+
+/** A call whose tool is known and whose arguments fit it. */
+export interface PreparedCall {
+  /** Place in the turn. */
+  readonly index: number
+  readonly call: ToolCallPart
+  readonly tool: Tool
+  /** The arguments as they will run: as the model wrote them, or as an approver edited them. */
+  readonly args: Json
+  /** The same as the tool's schema made them. */
+  readonly parsed: unknown
+  readonly claim: Claim
+}
+
+/** A call that has its outcome without running. */
+export interface NotCallable {
+  readonly outcome: ToolOutcome
+}
+
+/** Finds the tool and checks the arguments. What cannot be called has its outcome already. */
+export async function prepare(
+  call: ToolCallPart,
+  index: number,
+  tools: ReadonlyMap<string, Tool>,
+): Promise<PreparedCall | NotCallable> {
+  const tool = tools.get(call.name)
+  if (tool === undefined) return { outcome: unknownTool(call.name, tools) }
+  // Some providers send nothing at all for a tool without arguments.
+  const args = typeof call.args === 'string' && call.args.trim() === '' ? {} : call.args
+  if (!isPlainObject(args)) return { outcome: notAnObject(tool, args) }
+  try {
+    const parsed = await tool.parse(args)
+    return { index, call, tool, args, parsed, claim: claimOf(tool, args) }
+  } catch (error) {
+    return { outcome: thrownOutcome(error) }
+  }
+}
+
+function unknownTool(name: string, tools: ReadonlyMap<string, Tool>): ToolOutcome {
+  const near = nearest(name, tools.keys())
+  const known = near.length > 0 ? near : [...tools.keys()].slice(0, 20)
+  const hint =
+    known.length === 0
+      ? 'There are no tools here.'
+      : `${near.length > 0 ? 'Did you mean' : 'There are'} ${known.join(', ')}${near.length > 0 ? '?' : '.'}`
+  return failed('unknown-tool', `There is no tool ${show(name)}. ${hint}`, { nearest: near })
+}
+
+function notAnObject(tool: Tool, args: Json): ToolOutcome {
+  if (typeof args !== 'string') {
+    const message = `The arguments of ${tool.name} must be a JSON object, not ${show(args)}.`
+    return failed('invalid-arguments', message, {
+      problems: [{ path: 'arguments', message: 'is not an object' }],
+    })
+  }
+  const problem = jsonProblem(args)
+  const message = `The arguments of ${tool.name} are not a JSON object (${problem}); call again with valid JSON. They were: ${args.slice(0, 2000)}`
+  return failed('invalid-arguments', message, { problems: [{ path: 'arguments', message: problem }] })
+}
+
+function jsonProblem(text: string): string {
+  try {
+    JSON.parse(text)
+    return 'it is a string that holds JSON'
+  } catch (error) {
+    return error instanceof Error ? error.message : 'it cannot be parsed'
+  }
+}

@@ -1,0 +1,129 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { RathError, show } from '../base/errors.ts'
+import { type Json, type JsonObject, type Problem, refuse } from '../base/json.ts'
+import { toValue } from './outcome.ts'
+import { type CompiledSchema, compileInput, compileOutput } from './schema.ts'
+import type { Effect, Tool, ToolContext, ToolSchema } from './spec.ts'
+import { ArgumentError, resultError } from './tool-error.ts'
+
+export interface ToolDefinition<Input, Args, Result> {
+  /** What the model calls it by: 1 to 64 letters, digits, `_` or `-`. */
+  readonly name: string
+  readonly description: string
+  /** Any Standard Schema (zod, valibot, arktype …) or a JSON Schema, of an object. */
+  readonly input: StandardSchemaV1<Input, Args> | JsonObject
+  /** Checked after the call; a result that does not fit is an error that the model reads. */
+  readonly output?: StandardSchemaV1<Result, unknown> | JsonObject
+  /** The JSON Schema that the model is shown, where `input` cannot write its own. */
+  readonly parameters?: JsonObject
+  /** What it does to the world; `external` by default, which is the one that is never repeated unasked. */
+  readonly effect?: Effect
+  /** What calls must not overlap on: names, or a function of the arguments as the model wrote them. */
+  readonly resource?: string | readonly string[] | ((args: Input) => string | readonly string[] | undefined)
+  /** Ask a person before running: always, or when this says so. */
+  readonly approval?: boolean | ((args: Input, context: ToolContext) => boolean | Promise<boolean>)
+  /** Milliseconds until a call is cancelled and reported as timed out; none by default. */
+  readonly timeout?: number
+  run(args: Args, context: ToolContext): NoInfer<Result> | Promise<NoInfer<Result>>
+}
+
+/** A tool from a plain description and a function. The arguments of `run` have the type of `input`. */
+export function tool<Input, Args, Result = unknown>(
+  definition: ToolDefinition<Input, Args, Result> & { readonly input: StandardSchemaV1<Input, Args> },
+): Tool
+export function tool<Args extends object = JsonObject, Result = unknown>(
+  definition: ToolDefinition<Args, Args, Result> & { readonly input: JsonObject },
+): Tool
+export function tool(definition: AnyDefinition): Tool {
+  const { name, description, input, output, effect = 'external', timeout, approval, resource } = definition
+  refuse('invalid-argument', `The tool ${show(name)} cannot be made`, problemsOf(definition))
+  const arguments_ = compileInput(input, name, definition.parameters)
+  const result = output && compileOutput(output, name)
+  const run = definition.run.bind(definition) as Tool['run']
+  return Object.freeze<Tool>({
+    name,
+    description,
+    parameters: arguments_.jsonSchema as JsonObject,
+    effect,
+    ...(timeout !== undefined && Number.isFinite(timeout) && { timeout }),
+    ...(approval !== undefined && { approval: approval as NonNullable<Tool['approval']> }),
+    ...(resource !== undefined && { resource: resourceOf(resource) }),
+    parse: args => parseArguments(arguments_, args, name),
+    run: result ? async (args, context) => checkResult(result, await run(args, context), name) : run,
+  })
+}
+
+/** What both overloads have in common; their types are promises to the caller, and the schemas keep them. */
+type AnyDefinition = Omit<ToolDefinition<never, never, never>, 'input' | 'output' | 'run'> & {
+  readonly input: ToolSchema
+  readonly output?: ToolSchema
+  run(args: never, context: ToolContext): unknown
+}
+
+/** Checks arguments that a model wrote. Throws `ArgumentError` with every problem. */
+export async function parseArguments(schema: CompiledSchema, args: Json, tool: string): Promise<unknown> {
+  const { problems, ...checked } = await schema.check(args, 'arguments')
+  if (problems) throw new ArgumentError(tool, problems)
+  return (checked as { value: unknown }).value
+}
+
+async function checkResult(schema: CompiledSchema, result: unknown, tool: string): Promise<unknown> {
+  const { value, content } = toValue(result, tool)
+  const { problems, ...checked } = await schema.check(value, 'result')
+  if (problems) throw resultError(tool, 'its result does not fit its output schema', problems)
+  const fitted = (checked as { value: unknown }).value
+  return content === undefined ? fitted : { content, value: fitted }
+}
+
+function resourceOf(resource: NonNullable<AnyDefinition['resource']>): NonNullable<Tool['resource']> {
+  return typeof resource === 'function' ? (resource as NonNullable<Tool['resource']>) : () => resource
+}
+
+const namePattern = /^[a-zA-Z0-9_-]{1,64}$/
+const effects: readonly string[] = ['pure', 'read', 'workspace', 'idempotent', 'external'] satisfies Effect[]
+/** What a timer can hold; a longer one would fire at once. */
+const longestTimeout = 2 ** 31 - 1
+
+/** What is wrong with the outside of a tool, whoever made it. */
+export function problemsOf(tool: { readonly [K in keyof Tool]?: unknown }): Problem[] {
+  const problems: Problem[] = []
+  const need = (fine: boolean, path: string, message: string) => {
+    if (!fine) problems.push({ path, message })
+  }
+  const { name, description, effect, timeout, run } = tool
+  need(
+    typeof name === 'string' && namePattern.test(name),
+    'name',
+    `must be 1 to 64 letters, digits, _ or -, not ${show(name)}`,
+  )
+  need(typeof description === 'string', 'description', `must be a string, not ${show(description)}`)
+  need(
+    effect === undefined || effects.includes(effect as Effect),
+    'effect',
+    `must be one of ${effects.join(', ')}, not ${show(effect)}`,
+  )
+  need(
+    timeout === undefined ||
+      timeout === Infinity ||
+      (typeof timeout === 'number' && timeout > 0 && timeout <= longestTimeout),
+    'timeout',
+    `must be milliseconds between 0 and ${longestTimeout}, not ${show(timeout)}`,
+  )
+  need(typeof run === 'function', 'run', `must be a function, not ${show(run)}`)
+  return problems
+}
+
+/** Tools by name, for one agent. Two tools with one name are refused: the model could not tell them apart. */
+export function toolTable(tools: Iterable<Tool>): ReadonlyMap<string, Tool> {
+  const table = new Map<string, Tool>()
+  for (const tool of tools) {
+    if (table.has(tool.name)) {
+      throw new RathError(
+        'invalid-argument',
+        `Two tools are called ${show(tool.name)}; rename one, or give the tools of an MCP server a prefix.`,
+      )
+    }
+    table.set(tool.name, tool)
+  }
+  return table
+}

@@ -1,0 +1,110 @@
+import { existsSync } from 'node:fs'
+import { builtinModules } from 'node:module'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { importsOf } from './imports.ts'
+import { run } from './run.ts'
+import { filesUnder, read, root } from './tree.ts'
+
+interface Manifest {
+  readonly name: string
+  readonly license: string
+  readonly type: string
+  readonly engines: Record<string, string>
+  readonly exports: Record<string, string | { readonly types: string; readonly default: string }>
+  readonly scripts: Record<string, string>
+  readonly dependencies: Record<string, string>
+  readonly devDependencies: Record<string, string>
+  readonly peerDependencies: Record<string, string>
+  readonly peerDependenciesMeta: Record<string, { readonly optional?: boolean }>
+}
+
+const manifest: Manifest = JSON.parse(read('package.json'))
+const entries = Object.entries(manifest.exports).filter(entry => typeof entry[1] !== 'string') as [
+  string,
+  { types: string; default: string },
+][]
+
+test('what the exports map promises is built, types included', () => {
+  expect(manifest.exports['./package.json']).toBe('./package.json')
+  for (const [name, targets] of entries) {
+    // Resolution takes the first condition that matches, so the order is part of the promise.
+    expect(Object.keys(targets), name).toEqual(['types', 'default'])
+    for (const target of Object.values(targets)) expect(existsSync(join(root, target)), target).toBe(true)
+  }
+})
+
+test('every index file is a door: only what the exports map names has one', () => {
+  const built = filesUnder('dist', '.js').filter(path => /(^|\/)index\.js$/.test(path))
+  const exported = entries.map(([, targets]) => targets.default.replace('./dist/', ''))
+  expect(built).toEqual(exported.sort())
+})
+
+test('dist holds exactly what src gives: script, types and their maps', () => {
+  const expected = filesUnder('src', '.ts').flatMap(path => {
+    const stem = path.replace(/\.ts$/, '')
+    return ['.d.ts', '.d.ts.map', '.js', '.js.map'].map(ending => stem + ending)
+  })
+  expect(filesUnder('dist')).toEqual(expected.sort())
+})
+
+test('the typechecker reads the same entries from src that users import from dist', () => {
+  const paths = JSON.parse(read('tsconfig.json')).compilerOptions.paths
+  const expected = entries.map(([name, targets]) => [
+    manifest.name + name.slice(1),
+    [targets.default.replace('./dist/', './src/').replace(/\.js$/, '.ts')],
+  ])
+  expect(paths).toEqual(Object.fromEntries(expected))
+})
+
+test('every module that dist imports is a dependency, a peer, or part of Node', () => {
+  const peers = Object.keys(manifest.peerDependencies)
+  const known = new Set([...Object.keys(manifest.dependencies), ...peers])
+  for (const path of filesUnder('dist', '.js')) {
+    for (const { specifier } of importsOf(path, read(`dist/${path}`))) {
+      if (specifier.startsWith('.')) continue
+      if (specifier.startsWith('node:')) {
+        expect(builtinModules.includes(specifier.slice(5)) || builtinModules.includes(specifier)).toBe(true)
+        continue
+      }
+      expect(known, `${path} imports ${specifier}`).toContain(packageName(specifier))
+    }
+  }
+})
+
+test('the package has one licence, asks for the Node it needs, pins what it brings and runs nothing when installed', () => {
+  expect(manifest.license).toBe('BSD-3-Clause')
+  expect(read('LICENSE')).toContain('Redistribution and use in source and binary forms')
+  expect(manifest.type).toBe('module')
+  expect(manifest.engines).toEqual({ node: '>=22.18' })
+  for (const script of ['preinstall', 'install', 'postinstall'])
+    expect(manifest.scripts).not.toHaveProperty(script)
+  const pinned = { ...manifest.dependencies, ...manifest.devDependencies }
+  for (const [name, version] of Object.entries(pinned))
+    expect(version, name).toMatch(/^\d+\.\d+\.\d+(-[\w.]+)?$/)
+  for (const name of Object.keys(manifest.peerDependencies)) {
+    expect(manifest.peerDependenciesMeta[name]?.optional, `peer ${name}`).toBe(true)
+  }
+})
+
+test('what npm packs is the build, the docs and the papers, and nothing else', () => {
+  const { status, stdout, stderr } = run('npm', 'pack', '--dry-run', '--json', '--ignore-scripts')
+  expect(status, stderr).toBe(0)
+  const [packed] = JSON.parse(stdout) as [{ files: { path: string }[] }]
+  const paths = packed.files.map(file => file.path)
+  const papers = ['CHANGELOG.md', 'LICENSE', 'README.md', 'package.json']
+  expect(paths.filter(path => !/^(dist|docs)\//.test(path)).sort()).toEqual(papers)
+  expect(paths.filter(path => path.startsWith('dist/')).sort()).toEqual(
+    filesUnder('dist').map(path => `dist/${path}`),
+  )
+  expect(paths.filter(path => path.startsWith('docs/')).sort()).toEqual(
+    filesUnder('docs').map(path => `docs/${path}`),
+  )
+})
+
+function packageName(specifier: string): string {
+  return specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/')
+}

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest'
+import { blocksOf, runPage } from './pages.ts'
+import { read } from './tree.ts'
+
+const readme = read('README.md')
+
+test('the code in the README prints what the README shows', () => {
+  const results = runPage(readme)
+  expect(results).toHaveLength(1)
+  for (const { shown, printed } of results) expect(printed).toBe(shown)
+})
+
+test('the first program is about ten lines', () => {
+  const [program] = blocksOf(readme)
+  expect(program?.text.split('\n').filter(line => line.trim() !== '').length).toBeLessThanOrEqual(10)
+})
+
+test('the two commands are there, and .ci/run runs the second as it is', () => {
+  const commands = blocksOf(readme)
+    .find(block => block.language === 'sh')
+    ?.text.trim()
+    .split('\n')
+  expect(commands).toEqual(['npm install && npm start', 'npm install && npm test'])
+  expect(read('.ci/run').trim().split('\n').at(-1)).toBe(commands?.[1])
+})

@@ -1,0 +1,27 @@
+import { copyFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { openStore } from '../../src/store/open.ts'
+import { temporaryFolder } from './folder.ts'
+
+const fixtures = join(import.meta.dirname, '../fixtures')
+
+for (const name of readdirSync(fixtures).filter(file => /^store-v\d+\.db$/.test(file))) {
+  test(`${name}, made by scripts/store-fixture.ts, opens, reads and goes on`, async () => {
+    using folder = temporaryFolder()
+    const path = join(folder.path, 'rath.db')
+    copyFileSync(join(fixtures, name), path)
+    await using store = await openStore(`sqlite:${path}`)
+    const fork = await store.sessions.get('fork')
+    expect(fork.verify()).toEqual({ ok: true, checked: 3 })
+    expect(fork.head).toBe('1b9a1e6e3b34fa454ba2072cb67baf62478115b9b3db5d2815859e5403255994')
+    expect([fork.branch, fork.text]).toEqual(['doubt', 'I looked twice.'])
+    expect(fork.chunks.at(2)?.text).toBe('a long look, '.repeat(2000))
+    expect(fork.lineage.parents).toEqual([(await store.sessions.row('trunk')).id])
+    expect((await store.sessions.search('looked twice')).map(hit => hit.index)).toEqual([1])
+    expect((await store.runs.entry('run', 'look', 0))?.outcome).toBe('open')
+    expect(await store.gc({ olderThan: 0 })).toMatchObject({ chunks: 0, blobs: 0 })
+    expect((await store.sessions.append(fork.id, [{ kind: 'user', text: 'on' }])).length).toBe(4)
+    expect((await store.sessions.search('on')).length).toBe(1)
+  })
+}

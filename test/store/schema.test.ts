@@ -1,0 +1,63 @@
+import { DatabaseSync } from 'node:sqlite'
+import { expect, test } from 'vitest'
+import { applicationId, migrate, migrations } from '../../src/store/drivers/sqlite/schema.ts'
+import { refusal } from '../session/make.ts'
+
+const first = 'CREATE TABLE thing (a); INSERT INTO thing VALUES (1)'
+const second = 'ALTER TABLE thing ADD COLUMN b; UPDATE thing SET b = a + 1'
+const third = 'CREATE TABLE other AS SELECT a + b AS c FROM thing'
+
+const get = (db: DatabaseSync, sql: string) => Object.values(db.prepare(sql).get() ?? {})[0]
+const version = (db: DatabaseSync) => get(db, 'PRAGMA user_version')
+
+test('an older version is brought forward step by step', () => {
+  for (const start of [0, 1, 2, 3]) {
+    const db = new DatabaseSync(':memory:')
+    const steps = [first, second, third]
+    if (start > 0) migrate(db, 'store', steps.slice(0, start))
+    expect(version(db)).toBe(start)
+    migrate(db, 'store', steps)
+    expect([version(db), get(db, 'PRAGMA application_id')]).toEqual([3, applicationId])
+    expect(get(db, 'SELECT c FROM other')).toBe(3)
+  }
+})
+
+test('a step that fails takes all the others back with it', () => {
+  const db = new DatabaseSync(':memory:')
+  migrate(db, 'store', [first])
+  expect(() => migrate(db, 'store', [first, second, 'CREATE TABLE half (a); SELECT nonsense'])).toThrow(
+    /nonsense/,
+  )
+  expect(db.isTransaction).toBe(false)
+  expect(version(db)).toBe(1)
+  expect(get(db, "SELECT group_concat(name) FROM pragma_table_info('thing')")).toBe('a')
+  expect(get(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'half'")).toBe(0)
+  migrate(db, 'store', [first, second])
+  expect(version(db)).toBe(2)
+})
+
+test('a step that fails on a new file leaves it empty', () => {
+  const db = new DatabaseSync(':memory:')
+  expect(() => migrate(db, 'store', [first, 'nonsense'])).toThrow()
+  expect([
+    version(db),
+    get(db, 'PRAGMA application_id'),
+    get(db, 'SELECT count(*) FROM sqlite_schema'),
+  ]).toEqual([0, 0, 0])
+})
+
+test('a store that is up to date is not written to', () => {
+  const db = new DatabaseSync(':memory:')
+  migrate(db, 'store')
+  const before = get(db, 'PRAGMA schema_version')
+  migrate(db, 'store')
+  expect(get(db, 'PRAGMA schema_version')).toBe(before)
+  expect(version(db)).toBe(migrations.length)
+})
+
+test('a newer version is refused, whoever asks', () => {
+  const db = new DatabaseSync(':memory:')
+  migrate(db, 'store', [first, second])
+  expect(refusal(() => migrate(db, 'store', [first])).code).toBe('store-newer')
+  expect(version(db)).toBe(2)
+})
