@@ -39,5 +39,5 @@ await store.close()
 
 // One file without a log beside it, as small as can be.
 const db = new DatabaseSync(path)
-db.exec('PRAGMA journal_mode = DELETE; VACUUM')
+db.exec('PRAGMA journal_mode = DELETE; PRAGMA page_size = 1024; VACUUM')
 db.close()

@@ -1,4 +1,4 @@
-import type { JsonObject } from './json.ts'
+import type { JsonObject } from './json-type.ts'
 
 /** Whether trying again can help: never, at once, or after waiting or mending something. */
 export type Retry = 'never' | 'now' | 'after'
@@ -80,7 +80,7 @@ export class RathError extends Error {
   readonly blame: Blame
   readonly data: JsonObject
   /** The work so far, on an error thrown by a run: a `Session`, ready to go on from. */
-  session?: unknown
+  declare session?: unknown
 
   constructor(code: ErrorCode, message: string, options: RathErrorOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)

@@ -1,10 +1,8 @@
 import { configure } from 'safe-stable-stringify'
 import { type ErrorCode, RathError, show } from './errors.ts'
+import type { Json } from './json-type.ts'
 
-export type Json = null | boolean | number | string | readonly Json[] | JsonObject
-export interface JsonObject {
-  readonly [key: string]: Json
-}
+export type { Json, JsonObject } from './json-type.ts'
 
 /** What is wrong with a value, and where in it. */
 export interface Problem {

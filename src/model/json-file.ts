@@ -11,20 +11,43 @@ export function readObject(path: string, { files }: Surroundings): Fields | unde
   let value: unknown
   try {
     value = JSON.parse(text)
-  } catch (error) {
-    // V8 quotes the text around the mistake, which may be a key; its position is enough.
-    const position = /position (\d+)/.exec((error as Error).message)?.[1]
-    const before = text.slice(0, Number(position ?? text.length)).split('\n')
+  } catch {
+    // What V8 says about a mistake quotes the text around it, which may be a key. Its place is enough.
+    const before = text.slice(0, mistakeIn(text)).split('\n')
+    const line = before.length
     throw new RathError(
       'config-malformed',
-      `${path} is not JSON: line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}. Correct it, or remove the file.`,
-      { data: { path, line: before.length } },
+      `${path} is not JSON: line ${line}, column ${(before.at(-1)?.length ?? 0) + 1}. Correct it, or remove the file.`,
+      { data: { path, line } },
     )
   }
   if (isPlainObject(value)) return value
   throw new RathError('config-malformed', `${path} holds ${show(value)}, not an object. Start it with {.`, {
     data: { path },
   })
+}
+
+/** Where JSON goes wrong: the longest beginning that could still become JSON ends there. */
+function mistakeIn(text: string): number {
+  let fine = 0
+  let wrong = text.length + 1
+  while (wrong - fine > 1) {
+    const middle = (fine + wrong) >> 1
+    if (couldGoOn(text.slice(0, middle))) fine = middle
+    else wrong = middle
+  }
+  return fine
+}
+
+function couldGoOn(beginning: string): boolean {
+  try {
+    JSON.parse(beginning)
+    return true
+  } catch (error) {
+    const { message } = error as Error
+    const position = /position (\d+)/.exec(message)?.[1]
+    return position === undefined ? /end of JSON/.test(message) : Number(position) >= beginning.length
+  }
 }
 
 /** The object at a name, empty when there is none. What does not fit is added to `problems` by its path. */

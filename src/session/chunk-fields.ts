@@ -123,6 +123,7 @@ const mergedBranch = record(
     'chunks',
   ]),
 )
+const leftOutChunk = record(fields({ chunk: digest, usage }, ['chunk', 'usage']))
 const conflict = record(fields({ path: nonEmpty, settled: nonEmpty, by: nonEmpty }, ['path', 'settled']))
 const common = { kind: text, at: number, by: nonEmpty, ...extras }
 
@@ -196,6 +197,7 @@ const kinds: Record<ChunkKind, Fields> = {
       policy: nonEmpty,
       conflicts: list(conflict),
       usage,
+      leftOut: list(leftOutChunk),
     },
     ['branches', 'ancestor', 'policy'],
   ),

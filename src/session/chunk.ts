@@ -150,8 +150,9 @@ export interface MergeBody extends Recorded {
   readonly ancestor: Digest | null
   readonly policy: string
   readonly conflicts?: readonly MergeConflict[]
-  /** What the branches spent on chunks that the policy left out. */
+  /** What the branches spent on chunks that the policy left out: in all, and on each. */
   readonly usage?: Usage
+  readonly leftOut?: readonly LeftOutChunk[]
 }
 
 export interface MergedBranch {
@@ -160,6 +161,12 @@ export interface MergedBranch {
   readonly branch: string
   /** How many chunks the branch had of its own. */
   readonly chunks: number
+}
+
+export interface LeftOutChunk {
+  /** Its id, or its origin if it had been merged before. */
+  readonly chunk: Digest
+  readonly usage: Usage
 }
 
 export interface MergeConflict {

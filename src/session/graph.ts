@@ -136,8 +136,9 @@ function distinct(ids: readonly string[]): readonly string[] {
   return ids.length < 2 ? ids : [...new Set(ids)]
 }
 
+/** The end of an id tells sessions apart; its beginning is only the time they were made. */
 function caption({ id, lineage }: GraphNode): string {
-  return [id.slice(0, 8), lineage.operation, lineage.label, lineage.by].filter(Boolean).join(' ')
+  return [id.slice(-8), lineage.operation, lineage.label, lineage.by].filter(Boolean).join(' ')
 }
 
 function mermaid(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): string {

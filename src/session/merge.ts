@@ -1,15 +1,16 @@
+import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { commonAncestor } from './ancestor.ts'
 import { commonBranch } from './branch.ts'
-import { backwards, chunkAt, chunksFrom, isLinked, lengthOf, previousOf, relink } from './chain.ts'
-import type { Chunk, ChunkInput, MergedBranch } from './chunk.ts'
+import { backwards, chunkAt, chunksFrom, isLinked, lengthOf, link, previousOf, relink } from './chain.ts'
+import type { Chunk, ChunkBody, ChunkInput, MergedBranch } from './chunk.ts'
 import { identityOf } from './identity.ts'
 import { lineage, type OperationOptions } from './lineage.ts'
+import { CountedUsage } from './merge-usage.ts'
 import { parseChunk } from './parse.ts'
 import { checkSamePlace } from './placement.ts'
 import { anchored } from './summary.ts'
-import { addUsage, noUsage, type Usage } from './usage.ts'
 import { linkAll, type SessionValue } from './value.ts'
 
 /** One of the sessions being merged, with the chunks it has of its own. */
@@ -49,9 +50,10 @@ export async function merge(
     options,
   )
   const branch = commonBranch(values.map(value => value.branch))
-  const joined = join(base, chosen, sides, from.at, branch)
+  const ready = prepare(base, chosen, sides, from.at)
+  const counted = new CountedUsage(ready.filter(isLinked))
+  const joined = join(base, ready, counted, branch)
   const name = typeof policy === 'string' ? policy : 'function'
-  const spent = leftOutUsage(sides, joined, lengthOf(base))
   const record = parseChunk(
     {
       kind: 'merge',
@@ -59,7 +61,7 @@ export async function merge(
       ancestor: base?.id ?? null,
       policy: name,
       ...(options.by !== undefined && { by: options.by }),
-      ...(spent !== noUsage && { usage: spent }),
+      ...counted.leftOut(sides.flatMap(side => side.chunks)),
     },
     from.at,
   )
@@ -96,15 +98,14 @@ async function choose(
   return chosen
 }
 
-/** Links the chosen chunks behind the base, each once, new ones parsed before anything is linked. */
-function join(
+/** Checks what was chosen and parses what is new, before anything is linked. */
+function prepare(
   base: Chunk | undefined,
   chosen: readonly (Chunk | ChunkInput)[],
   sides: readonly Side[],
   at: number,
-  branch: string,
-): Chunk | undefined {
-  const ready = chosen.map((chunk, i) => {
+): (Chunk | ChunkBody)[] {
+  return chosen.map((chunk, i) => {
     if (!isLinked(chunk)) {
       const body = parseChunk(chunk, at, `merged chunk ${i}`)
       return body.kind === 'compress' ? anchored(body, known(base, sides)) : body
@@ -116,17 +117,28 @@ function join(
         'return chunks of the branches, or new ones without an id.',
     )
   })
-  const seen = new Set<string>()
+}
+
+/** Links chunks behind the base, each once. */
+function join(
+  base: Chunk | undefined,
+  chunks: readonly (Chunk | ChunkBody)[],
+  counted: CountedUsage,
+  branch: string,
+): Chunk | undefined {
+  const linked = new Set<Digest>()
   let tip = base
-  for (const chunk of ready) {
+  for (const chunk of chunks) {
     if (!isLinked(chunk)) {
       tip = linkAll(tip, [chunk], branch)
       continue
     }
     const identity = identityOf(chunk)
-    if (seen.has(identity)) continue
-    seen.add(identity)
-    tip = previousOf(chunk) === tip ? chunk : relink(tip, chunk)
+    if (linked.has(identity)) continue
+    linked.add(identity)
+    const recounted = chunk.kind === 'merge' ? counted.recount(chunk) : undefined
+    if (recounted) tip = link(tip, recounted)
+    else tip = previousOf(chunk) === tip ? chunk : relink(tip, chunk)
   }
   return tip
 }
@@ -140,20 +152,6 @@ function isOwn(side: Side, chunk: Chunk, base: Chunk | undefined): boolean {
   const { tip } = side.value
   if (tip === undefined || chunk.index > tip.index || chunk.index < lengthOf(base)) return false
   return chunkAt(tip, chunk.index) === chunk
-}
-
-/** What was spent on chunks that the result does not hold; shared and kept ones are counted where they stand. */
-function leftOutUsage(sides: readonly Side[], tip: Chunk | undefined, start: number): Usage {
-  const counted = new Set(chunksFrom(tip, start).map(identityOf))
-  let usage = noUsage
-  for (const side of sides) {
-    for (const chunk of side.chunks) {
-      if (!('usage' in chunk) || chunk.usage === undefined || counted.has(identityOf(chunk))) continue
-      counted.add(identityOf(chunk))
-      usage = addUsage(usage, chunk.usage)
-    }
-  }
-  return usage
 }
 
 function describe({ value, chunks }: Side): MergedBranch {

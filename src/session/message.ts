@@ -50,7 +50,6 @@ class View {
         this.#system.push({ role: 'system', content: spoken(chunk.content) })
         return
       case 'user':
-        this.#close()
         this.say(chunk.content)
         return
       case 'assistant':

@@ -86,7 +86,7 @@ const checkWhole: {
 
 function saysSomething(body: Record<string, unknown>, path: string, problems: Problem[]): void {
   const content = body.content as readonly AnswerPart[] | undefined
-  if (!Array.isArray(content) || problems.length > 0) return
+  if (!Array.isArray(content) || problems.some(problem => problem.path.startsWith(`${path}.content`))) return
   if (content.every(part => (part.type === 'text' || part.type === 'reasoning') && part.text === '')) {
     problems.push({ path: `${path}.content`, message: 'is empty; give it text, an image or a file' })
   }

@@ -44,10 +44,12 @@ function printChunk(chunk: Chunk): string {
   return `${String(chunk.index).padStart(4)} ${chunk.kind.padEnd(11)} ${oneLine(said.filter(Boolean).join(' '))}`
 }
 
+/** One line that is safe on a terminal: model output may hold escape sequences and characters that reverse the text. */
 function oneLine(text: string): string {
   const flat = text
     .slice(0, 4 * lineWidth)
     .replace(/\s+/g, ' ')
+    .replace(/[\p{Cc}\p{Cf}]/gu, '\ufffd')
     .trim()
   return flat.length > lineWidth ? `${flat.slice(0, lineWidth - 1)}…` : flat
 }

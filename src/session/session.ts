@@ -202,14 +202,16 @@ export class Session {
         `forks takes a whole number or a list of labels, not ${show(countOrLabels)}.`,
       )
     }
-    for (const [i, label] of countOrLabels.entries()) {
+    const labels = new Set<string>()
+    for (const label of countOrLabels) {
       checkLabel(label)
-      if (countOrLabels.indexOf(label) !== i) {
+      if (labels.has(label)) {
         throw new RathError(
           'invalid-argument',
           `forks was given the label ${show(label)} twice; give each branch its own.`,
         )
       }
+      labels.add(label)
     }
     return countOrLabels.map(label => this.fork(label))
   }
@@ -235,7 +237,10 @@ export class Session {
     return diff(this.#value.tip, valueFrom(other).tip)
   }
 
-  /** Recomputes every digest and names the first chunk whose content does not match. */
+  /**
+   * Recomputes every digest and names the first chunk whose content does not match. A session just read from a file also says
+   * what was wrong with the file around the chunks.
+   */
   verify(): Verification {
     return verify(this.#value.tip, this.#damage)
   }

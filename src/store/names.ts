@@ -42,11 +42,7 @@ async function unknownSession(driver: StoreDriver, name: string): Promise<RathEr
 
 /** Ids that share the longest beginning with a name. */
 async function nearestIds(driver: StoreDriver, name: string): Promise<string[]> {
-  for (
-    let length = Math.min(name.length - 1, 36);
-    length >= shortestPrefix;
-    length = Math.floor(length / 2)
-  ) {
+  for (let length = Math.min(name.length - 1, 36); length >= shortestPrefix; length--) {
     const ids = await driver.sessionIds(name.slice(0, length), 3)
     if (ids.length > 0) return ids
   }

@@ -24,7 +24,7 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
   for (const [name, value] of Object.entries(environment)) {
     if (value === undefined || value.length < shortestSecret) continue
     const words = name.toUpperCase()
-    const secret = /(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(_|$)/.test(words)
+    const secret = /(^|_)(API_?KEY|KEY|TOKEN|SECRET|CREDENTIALS?)(_|$)|PASSW(OR)?D(_|$)/.test(words)
     if (secret && !/_(FILE|PATH|DIR|URL|ID|NAME)$/.test(words)) secrets[name] = value
   }
   return secrets

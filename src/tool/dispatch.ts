@@ -78,6 +78,7 @@ class Turn {
   readonly #permissions: Permissions
   readonly #records: CallRecord[] = []
   #told = 0
+  #isTelling = false
   #telling: Promise<void> | undefined
   #failure: { readonly error: unknown } | undefined
 
@@ -143,20 +144,22 @@ class Turn {
 
   #record(index: number, call: ToolCallPart, { call: ran, outcome, approvals, durationMs = 0 }: Ended): void {
     this.#records[index] = { call, args: ran?.args ?? call.args, outcome, durationMs, approvals }
-    this.#telling ??= this.#tell()
+    if (!this.#isTelling) this.#telling = this.#tell()
   }
 
   async #tell(): Promise<void> {
+    this.#isTelling = true
     try {
       for (let next = this.#records[this.#told]; next; next = this.#records[this.#told]) {
         this.#told++
         await this.#options.onResult(next)
       }
     } catch (error) {
+      // Stays on: a result that is missing must not be followed by the next.
       this.#failure ??= { error }
       return
     }
-    this.#telling = undefined
+    this.#isTelling = false
   }
 }
 

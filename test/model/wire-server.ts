@@ -13,7 +13,7 @@ export interface Play {
   readonly status?: number
   readonly headers?: Record<string, string>
   /** Afterwards: end properly, break the connection, or say nothing more. */
-  readonly then?: 'end' | 'break' | 'hang'
+  readonly ending?: 'end' | 'break' | 'hang'
   /** Chooses where the body is cut into pieces. */
   readonly seed?: number
 }
@@ -70,8 +70,8 @@ async function answer(response: ServerResponse, play: Play): Promise<void> {
     // Each piece in a packet of its own, or nearly so.
     await nextTurn()
   }
-  if (play.then === 'break') response.socket?.resetAndDestroy()
-  else if (play.then !== 'hang') response.end()
+  if (play.ending === 'break') response.socket?.resetAndDestroy()
+  else if (play.ending !== 'hang') response.end()
 }
 
 function* cut(bytes: Buffer, seed: number): Generator<Buffer> {

@@ -54,7 +54,7 @@ for (const protocol of protocolNames) {
     })
 
     test('a stream that ends, or breaks, in the middle is worth another try', async () => {
-      const { server, model } = await served(play('cut'), play('cut', { then: 'break' }))
+      const { server, model } = await served(play('cut'), play('cut', { ending: 'break' }))
       await using _ = server
       for (let i = 0; i < 2; i++) {
         const error = await failure(stream(model))
@@ -63,7 +63,7 @@ for (const protocol of protocolNames) {
     })
 
     test('a connection that breaks before anything came is worth another try', async () => {
-      const { server, model } = await served({ file: `${protocol}/empty.txt`, body: '', then: 'break' })
+      const { server, model } = await served({ file: `${protocol}/empty.txt`, body: '', ending: 'break' })
       await using _ = server
       const error = await failure(stream(model))
       expect(['model-unreachable', 'model-broken-stream']).toContain(error.code)
@@ -128,7 +128,7 @@ for (const protocol of protocolNames) {
     })
 
     test('an abort closes the connection, and the server sees it', async () => {
-      const { server, model } = await served(play('cut', { then: 'hang' }))
+      const { server, model } = await served(play('cut', { ending: 'hang' }))
       await using _ = server
       const abort = new AbortController()
       const reason = new Error('enough')
@@ -142,7 +142,7 @@ for (const protocol of protocolNames) {
     })
 
     test('an abort before the first byte closes the connection too', async () => {
-      const { server, model } = await served({ body: '', then: 'hang' })
+      const { server, model } = await served({ body: '', ending: 'hang' })
       await using _ = server
       for (const onDelta of [undefined, () => {}]) {
         const abort = new AbortController()
@@ -170,7 +170,7 @@ describe('an answer in one piece', () => {
   test('that is not what the protocol says is malformed, and one that breaks off is broken', async () => {
     await using server = await wireServer(
       { body: '<html>Welcome to nginx</html>' },
-      { body: '{"choices": [', then: 'break' },
+      { body: '{"choices": [', ending: 'break' },
     )
     const model = protocols.gateway(server.url)
     expect((await failure(generate(model))).code).toBe('model-malformed')

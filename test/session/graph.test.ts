@@ -150,9 +150,9 @@ describe('a drawing of a graph', () => {
 
   it('is safe Mermaid, whatever the labels hold', () => {
     expect(sessionGraph(nodes).toMermaid()).toBe(`flowchart TD
-  s0["0198aaaa create"]
-  s1["0198bbbb fork say #quot;hi#quot; and [go] \\n Review/writer"]
-  s2["0198cccc merge"]
+  s0["98aaaa-1 create"]
+  s1["98bbbb-2 fork say #quot;hi#quot; and [go] \\n Review/writer"]
+  s2["98cccc-3 merge"]
   s0 --> s1
   s0 --> s2
   s1 --> s2
@@ -161,9 +161,9 @@ describe('a drawing of a graph', () => {
 
   it('is safe DOT, whatever the labels hold', () => {
     expect(sessionGraph(nodes).toDot()).toBe(`digraph sessions {
-  s0 [label="0198aaaa create"];
-  s1 [label="0198bbbb fork say \\"hi\\"\\nand [go] \\\\n Review/writer"];
-  s2 [label="0198cccc merge"];
+  s0 [label="98aaaa-1 create"];
+  s1 [label="98bbbb-2 fork say \\"hi\\"\\nand [go] \\\\n Review/writer"];
+  s2 [label="98cccc-3 merge"];
   s0 -> s1;
   s0 -> s2;
   s1 -> s2;

@@ -128,7 +128,8 @@ describe('fromJSONL', () => {
     expect(opened({ format: 'other' }).message).toContain(
       'Line 1 has the format "other"; this reads openrath/session',
     )
-    expect(opened({ version: '1' }).message).toContain('has the version "1"; a whole number is needed')
+    expect(opened({ version: '1' }).message).toContain('has the version "1"; a whole number from 1 is needed')
+    expect(opened({ version: 0 }).message).toContain('has the version 0; a whole number from 1 is needed')
     expect(opened({ colour: 'red' }).message).toContain('line 1.colour: is not a field here')
     expect(opened({ after: 'a'.repeat(64) }).message).toContain('which does not come before it in this file')
   })

@@ -99,6 +99,17 @@ describe('the usage of a merged session', () => {
     expect((await a.merge([b, b], { policy: 'ours' })).usage.inputTokens).toBe(11)
   })
 
+  it('counts a branch once that was left out first and merged after all', async () => {
+    const ours = await a.merge([b, c], { policy: 'ours' })
+    for (const merged of [await ours.merge(b), await b.merge(ours), await ours.merge([c, b])]) {
+      expect(merged.usage.inputTokens).toBe(111)
+      expect(merged.verify().ok).toBe(true)
+    }
+    const nested = await b.merge(ours, { policy: 'ours' })
+    expect(nested.usage.inputTokens).toBe(111)
+    expect((await nested.merge([a, c])).usage.inputTokens).toBe(111)
+  })
+
   it('keeps money that was spent without tokens', async () => {
     const image = start.fork('image').append(says('drawn', { cost: 0.04 }))
     expect((await a.merge(image, { policy: 'ours' })).usage.cost).toBe(0.04)

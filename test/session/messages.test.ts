@@ -24,6 +24,25 @@ describe('the messages of a session', () => {
     )
   })
 
+  it('let a person speak while tools run: the results come first, and nothing is asked twice', () => {
+    const session = empty.append(
+      user('go'),
+      calls('c1', 'c2'),
+      result('c1'),
+      user('wait'),
+      result('c2'),
+      says('done'),
+    )
+    expect(spoken(session)).toEqual([
+      'user: go',
+      'assistant: look#c1 look#c2',
+      'tool c1: result of c1',
+      'tool c2: result of c2',
+      'user: wait',
+      'assistant: done',
+    ])
+  })
+
   it('answer calls in the order they were asked, whatever order results came in', () => {
     const session = empty.append(
       user('go'),

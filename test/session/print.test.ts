@@ -23,6 +23,11 @@ describe('String(session)', () => {
     expect(inspect(session)).toBe(String(session))
   })
 
+  it('prints nothing that a terminal would obey', () => {
+    const printed = String(Session.create('empty').append(says('safe \u001b[2J\u202egnp.exe\u0007')))
+    expect(printed).toContain('safe \ufffd[2J\ufffdgnp.exe\ufffd')
+  })
+
   it('leaves out the middle of a long history', () => {
     const names = (count: number) => Array.from({ length: count }, (_, i) => note(`n${i}`))
     const lines = (count: number) => String(Session.create('empty').append(...names(count))).split('\n')

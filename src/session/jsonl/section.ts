@@ -89,8 +89,8 @@ function checkVersion(opening: Record<string, unknown>, line: number): void {
   if (opening.format !== formatName)
     throw malformed(line, `has the format ${show(opening.format)}; this reads ${formatName}`)
   const { version } = opening
-  if (!Number.isSafeInteger(version))
-    throw malformed(line, `has the version ${show(version)}; a whole number is needed`)
+  if (!Number.isSafeInteger(version) || (version as number) < 1)
+    throw malformed(line, `has the version ${show(version)}; a whole number from 1 is needed`)
   if ((version as number) > formatVersion) {
     throw new RathError(
       'format-newer',

@@ -1,4 +1,4 @@
-import type { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import type { Client, ProgressCallback, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { RathError } from '../../base/errors.ts'
 import { describeThrown } from '../outcome.ts'
@@ -25,7 +25,7 @@ interface Request {
 interface RequestOptions {
   readonly signal?: AbortSignal
   readonly timeout: number
-  readonly onprogress?: (progress: { progress: number; total?: number; message?: string }) => void
+  readonly onprogress?: ProgressCallback
 }
 
 /** One connection to one server, for any number of requests at a time. When it is lost, the next request opens it again. */

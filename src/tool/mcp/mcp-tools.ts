@@ -1,4 +1,5 @@
 import type { Client } from '@modelcontextprotocol/client'
+import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { RathError } from '../../base/errors.ts'
 import { isPlainObject, type Json } from '../../base/json.ts'
 import { describeThrown } from '../outcome.ts'
@@ -228,20 +229,21 @@ async function allPages(client: Client, timeout: number): Promise<unknown[]> {
   return tools
 }
 
-const rawList = {
+/** Only what is needed of a list, so that one wrong entry does not lose the others. */
+const rawList: StandardSchemaV1<unknown, { tools: unknown[]; cursor: string | undefined }> = {
   '~standard': {
     version: 1,
     vendor: 'openrath',
-    validate(answer: unknown) {
+    validate(answer) {
       if (!isPlainObject(answer) || !Array.isArray(answer.tools)) {
         return { issues: [{ message: 'the list of tools has no tools' }] }
       }
       const { tools, nextCursor } = answer
       const cursor = typeof nextCursor === 'string' ? nextCursor : undefined
-      return { value: { tools: tools as unknown[], cursor } }
+      return { value: { tools, cursor } }
     },
   },
-} as const
+}
 
 function refuseClashes({ clashes }: Listing, server: string): void {
   if (clashes.length === 0) return

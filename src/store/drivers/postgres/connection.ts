@@ -55,13 +55,6 @@ export class Connection {
     }
   }
 
-  /** Columns as raw bytes, for payloads too large to be written out in hex. */
-  async bytes(text: string, values: readonly Value[]): Promise<Buffer[][]> {
-    const types = { getTypeParser: () => (value: unknown) => value }
-    const query = { text, values: [...values], types, rowMode: 'array' as const, binary: true }
-    return (await this.#client.query(query)).rows as Buffer[][]
-  }
-
   release(destroy = false): void {
     this.#client.release(destroy)
   }

@@ -1,5 +1,6 @@
 import { RathError } from '../../../base/errors.ts'
 import type { StoreDriver, StoredChunk } from '../../driver.ts'
+import { readBlobs } from './blobs.ts'
 import { changes } from './changes.ts'
 import { commit } from './commit.ts'
 import { Pool, type PostgresOptions } from './pool.ts'
@@ -32,11 +33,14 @@ export async function postgresDriver(address: string, options: PostgresOptions =
     throw error
   }
   const watch = new Watch(pool)
+  const starts = new Set<Promise<unknown>>()
 
   return {
     url: pool.url,
 
     async commit(touched, decide) {
+      // Who began to follow before this was asked for must not find it in what was there before.
+      await Promise.allSettled(starts)
       await commit(pool, touched, decide)
       watch.announce()
     },
@@ -69,7 +73,13 @@ export async function postgresDriver(address: string, options: PostgresOptions =
       )
       return rows.map(toSessionRow)
     },
-    changes: cursor => changes(pool, cursor),
+    changes(cursor) {
+      const found = changes(pool, cursor)
+      if (cursor !== undefined) return found
+      const start = found.finally(() => starts.delete(start))
+      starts.add(start)
+      return start
+    },
     watch: wake => watch.add(wake),
 
     chunkRows: (head, from, limit) => chunkRows(pool, head, from, limit),
@@ -81,15 +91,7 @@ export async function postgresDriver(address: string, options: PostgresOptions =
       )
       return new Set(rows.map(row => row.id))
     },
-    async blobs(ids) {
-      const found = new Map<string, Uint8Array>()
-      // One at a time: together they might be larger than a process can hold in one answer.
-      for (const id of ids.filter(isDigest)) {
-        const [row] = await pool.bytes("SELECT bytes FROM openrath.blob WHERE id = decode($1, 'hex')", [id])
-        if (row?.[0]) found.set(id, row[0])
-      }
-      return found
-    },
+    blobs: ids => readBlobs(pool, ids.filter(isDigest)),
 
     async runRow(id) {
       const rows = await pool.query<RunRecord>(`SELECT ${runColumns} FROM openrath.run WHERE id = $1`, [

@@ -14,6 +14,8 @@ export type ListeningClient = Client & { unref(): void }
 /** A process that hangs in the middle of a transaction may keep its locks for so long. */
 const longestPauseMs = 60_000
 const mostConnections = 8
+/** How often a new connection may break, too, before the server counts as out of reach. Old ones are replaced without counting. */
+const chancesWhenLost = 1
 
 /** Connections to one database: made when needed, replaced when they break, errors in our words. */
 export class Pool {
@@ -54,16 +56,13 @@ export class Pool {
     return this.once(connection => connection.query<R>(text, values))
   }
 
-  async bytes(text: string, values: readonly Value[]): Promise<Buffer[][]> {
-    return this.once(connection => connection.bytes(text, values))
-  }
-
   /**
    * Commits what `work` did; it begins the transaction itself, in one go with what it reads first. Starts over, with `attempt` counting,
    * when others got in the way or when the connection broke before the commit was asked for: nothing of it has happened then.
    */
   async transaction<T>(work: (connection: Connection, attempt: number) => Promise<T>): Promise<T> {
     const deadline = Date.now() + this.#busyTimeout
+    let chances = chancesWhenLost
     for (let attempt = 0; ; attempt++) {
       const { connection, fresh } = await this.#lend()
       let committing = false
@@ -77,7 +76,7 @@ export class Pool {
         const lost = isLost(error)
         connection.release(lost || !(await rolledBack(connection)))
         if (lost && committing) throw unknownFate(error, this.url)
-        const again = isOvertaken(error) ? Date.now() < deadline : lost && !fresh
+        const again = isOvertaken(error) ? Date.now() < deadline : lost && (!fresh || chances-- > 0)
         if (!again) throw toStoreError(error, this.url)
         if (attempt > 0) await sleep(Math.random() * Math.min(2 + attempt * 2, 50))
       }
@@ -94,6 +93,7 @@ export class Pool {
   }
 
   async once<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    let chances = chancesWhenLost
     for (;;) {
       const { connection, fresh } = await this.#lend()
       try {
@@ -103,7 +103,7 @@ export class Pool {
       } catch (error) {
         const lost = isLost(error)
         connection.release(lost)
-        if (!lost || fresh) throw toStoreError(error, this.url)
+        if (!lost || (fresh && chances-- <= 0)) throw toStoreError(error, this.url)
       }
     }
   }

@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest'
+import { RathError } from '../../src/base/errors.ts'
+import { Committer } from '../../src/store/commit.ts'
+import { type StoreDriver, type Touched, Unit } from '../../src/store/driver.ts'
+
+/** A driver that only commits, and lets each transaction wait until it is told how to end. */
+function slowDriver() {
+  const transactions: { touched: Touched; end(error?: Error): void }[] = []
+  const begun: (() => void)[] = []
+  const driver: Pick<StoreDriver, 'commit'> = {
+    async commit(touched, decide) {
+      decide(new Unit({ sessions: [], runs: [], entries: [] }))
+      await new Promise<void>((resolve, reject) => {
+        transactions.push({ touched, end: error => (error ? reject(error) : resolve()) })
+        begun.shift()?.()
+      })
+    },
+  }
+  /** The transaction of this number, once it has begun. */
+  const transaction = async (n: number) => {
+    while (transactions.length <= n) await new Promise<void>(resolve => begun.push(resolve))
+    return transactions[n] as (typeof transactions)[number]
+  }
+  return { committer: new Committer(driver as StoreDriver), transaction, transactions }
+}
+
+const returns = <T>(value: T) => ({ decide: () => value })
+const refuses = (text: string) => ({
+  decide(): never {
+    throw new Error(text)
+  },
+})
+
+test('operations of one turn share a transaction, and each gets its own answer', async () => {
+  const { committer, transaction, transactions } = slowDriver()
+  const results = [1, 2, 3].map(n => committer.submit({ sessions: [`s${n}`, 's'], ...returns(n) }))
+  const { touched, end } = await transaction(0)
+  expect([...touched.sessions]).toEqual(['s1', 's', 's2', 's3'])
+  end()
+  expect(await Promise.all(results)).toEqual([1, 2, 3])
+  expect(transactions.length).toBe(1)
+})
+
+test('nothing is acknowledged before its transaction has ended', async () => {
+  const { committer, transaction } = slowDriver()
+  const order: string[] = []
+  const result = committer.submit(returns(1)).then(() => order.push('acknowledged'))
+  const { end } = await transaction(0)
+  await new Promise(resolve => setImmediate(resolve))
+  order.push('durable')
+  end()
+  await result
+  expect(order).toEqual(['durable', 'acknowledged'])
+})
+
+test('what arrives while a transaction runs shares the next', async () => {
+  const { committer, transaction, transactions } = slowDriver()
+  const first = committer.submit(returns('first'))
+  const running = await transaction(0)
+  const later = ['second', 'third'].map(name => committer.submit(returns(name)))
+  running.end()
+  const next = await transaction(1)
+  expect(await first).toBe('first')
+  next.end()
+  expect(await Promise.all(later)).toEqual(['second', 'third'])
+  expect(transactions.length).toBe(2)
+})
+
+test('one operation that is refused does not disturb its siblings', async () => {
+  const { committer, transaction } = slowDriver()
+  const results = Promise.allSettled(
+    [returns(1), refuses('no'), returns(3)].map(each => committer.submit(each)),
+  )
+  ;(await transaction(0)).end()
+  expect(await results).toMatchObject([
+    { status: 'fulfilled', value: 1 },
+    { status: 'rejected', reason: { message: 'no' } },
+    { status: 'fulfilled', value: 3 },
+  ])
+})
+
+test('a transaction that fails rejects all of its operations, and the next goes on', async () => {
+  const { committer, transaction } = slowDriver()
+  const results = Promise.allSettled([returns(1), returns(2)].map(each => committer.submit(each)))
+  ;(await transaction(0)).end(new RathError('store-full', 'full'))
+  for (const result of await results)
+    expect(result).toMatchObject({ status: 'rejected', reason: { code: 'store-full' } })
+  const next = committer.submit(returns('on'))
+  ;(await transaction(1)).end()
+  expect(await next).toBe('on')
+})
+
+test('an operation that counts on collected chunks fails alone', async () => {
+  const { committer, transaction } = slowDriver()
+  const gone = new RathError('chunk-missing', 'gone')
+  const results = Promise.allSettled([returns(1), returns(2)].map(each => committer.submit(each)))
+  ;(await transaction(0)).end(gone)
+  ;(await transaction(1)).end()
+  ;(await transaction(2)).end(gone)
+  expect(await results).toMatchObject([
+    { status: 'fulfilled', value: 1 },
+    { status: 'rejected', reason: { code: 'chunk-missing' } },
+  ])
+})
+
+test('closing waits for what was accepted and refuses what comes after', async () => {
+  const { committer, transaction } = slowDriver()
+  const order: string[] = []
+  const accepted = committer.submit(returns(1)).then(() => order.push('accepted'))
+  const closed = committer.close().then(() => order.push('closed'))
+  await expect(committer.submit(returns(2))).rejects.toMatchObject({ code: 'store-closed' })
+  ;(await transaction(0)).end()
+  await Promise.all([accepted, closed])
+  expect(order).toEqual(['accepted', 'closed'])
+})

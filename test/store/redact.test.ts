@@ -1,0 +1,91 @@
+import { expect, test } from 'vitest'
+import { RathError } from '../../src/base/errors.ts'
+import type { ChunkBody } from '../../src/session/chunk.ts'
+import { createRedactor, secretsOf } from '../../src/store/redact.ts'
+
+const redactor = createRedactor({ KEY: 'sk-abcdefgh', LONGER: 'sk-abcdefgh-and-more', SHORT: 'abc' })
+
+test('the variables whose names say secret are taken from an environment', () => {
+  const value = 'a-long-enough-value'
+  const secret = [
+    'OPENAI_API_KEY',
+    'APIKEY',
+    'GITHUB_TOKEN',
+    'db_password',
+    'AWS_SECRET_ACCESS_KEY',
+    'MY_SECRET',
+  ]
+  secret.push('GOOGLE_CREDENTIALS', 'PGPASSWORD', 'ANTHROPIC_AUTH_TOKEN')
+  const open = ['PATH', 'KEYBOARD', 'TOKENIZER', 'SSH_KEY_FILE', 'TOKEN_URL', 'AWS_KEY_ID', 'HOME', 'MONKEY']
+  const environment = Object.fromEntries([...secret, ...open].map(name => [name, value]))
+  expect(Object.keys(secretsOf({ ...environment, SHORT_KEY: 'abc', NO_KEY: undefined }))).toEqual(secret)
+})
+
+test('every occurrence is replaced, the longest secret first, and short ones never', () => {
+  expect(redactor.text('a sk-abcdefgh b sk-abcdefgh-and-more c abc')).toBe(
+    'a [redacted:KEY] b [redacted:LONGER] c abc',
+  )
+})
+
+test('a secret with characters of a pattern is found as it is written', () => {
+  const odd = 'a.b*c(d)[e]{f}|g^h$i\\j+k?'
+  const { text } = createRedactor({ ODD: odd })
+  expect(text(`<${odd}>`)).toBe('<[redacted:ODD]>')
+  expect(text('aXbbbcd')).toBe('aXbbbcd')
+})
+
+test('what holds no secret is returned itself', () => {
+  const value = { a: ['x', { b: 'y' }], data: 'QUJDREVGR0g=' }
+  const body = { kind: 'note', at: 1, name: 'n', data: value } as ChunkBody
+  const bytes = new Uint8Array([1, 2, 3])
+  const error = new Error('plain')
+  expect(redactor.json(value)).toBe(value)
+  expect(redactor.chunk(body)).toBe(body)
+  expect(redactor.bytes(bytes)).toBe(bytes)
+  expect(redactor.error(error)).toBe(error)
+})
+
+test('names of members are cleaned, __proto__ among them', () => {
+  const value = JSON.parse('{"__proto__":"sk-abcdefgh","sk-abcdefgh":1,"x":[["sk-abcdefgh"]]}')
+  expect(JSON.stringify(redactor.json(value))).toBe(
+    '{"__proto__":"[redacted:KEY]","[redacted:KEY]":1,"x":[["[redacted:KEY]"]]}',
+  )
+})
+
+test('a secret in short base64 is found, and base64 that holds none is left as it is written', () => {
+  const clean = redactor.json({ data: btoa('k=sk-abcdefgh') }) as { data: string }
+  expect(atob(clean.data)).toBe('k=[redacted:KEY]')
+  for (const data of ['QR==', 'QUJD', '', 'not base64!']) expect(redactor.json({ data })).toEqual({ data })
+})
+
+test('bytes around a secret in binary data come through unharmed', () => {
+  const given = Buffer.from([0xff, 0xc3, 0x28, ...Buffer.from('sk-abcdefgh'), 0x80, 0x00])
+  const clean = Buffer.from(redactor.bytes(given))
+  expect([...clean.subarray(0, 3), ...clean.subarray(-2)]).toEqual([0xff, 0xc3, 0x28, 0x80, 0x00])
+  expect(clean.toString('latin1')).toContain('[redacted:KEY]')
+})
+
+test('an error is clean in its message, its data and its causes, and keeps its code', () => {
+  const cause = new Error('while using sk-abcdefgh')
+  const dirty = new RathError('store-failed', 'sk-abcdefgh failed', { cause, data: { key: ['sk-abcdefgh'] } })
+  const clean = redactor.error(dirty) as RathError
+  expect(clean).toMatchObject({
+    code: 'store-failed',
+    message: '[redacted:KEY] failed',
+    data: { key: ['[redacted:KEY]'] },
+  })
+  expect((clean.cause as Error).message).toBe('while using [redacted:KEY]')
+  expect(String(clean.stack)).not.toContain('sk-abcdefgh')
+  expect((redactor.error(new Error('not "sk-abcdefg…')) as Error).message).toBe('not "[redacted]…')
+})
+
+test('a hook sees what is left after the secrets, and must return text', () => {
+  const seen: string[] = []
+  const hooked = createRedactor({ KEY: 'sk-abcdefgh' }, text => {
+    seen.push(text)
+    return text.toUpperCase()
+  })
+  expect(hooked.json({ a: 'x sk-abcdefgh' })).toEqual({ A: 'X [REDACTED:KEY]' })
+  expect(seen).toContain('x [redacted:KEY]')
+  expect(() => createRedactor({}, () => 7 as never).text('x')).toThrow(/must return a string/)
+})

@@ -1,0 +1,51 @@
+import { join } from 'node:path'
+import { runFile } from '../program.ts'
+import type { Acknowledged } from './acknowledged.ts'
+
+export interface Kills {
+  readonly url: string
+  readonly kills: number
+  /** Writers at a time. */
+  readonly lanes: number
+  readonly acknowledged: Acknowledged
+  /** After each kill, with how many there were. */
+  onKill?(count: number): void
+}
+
+/**
+ * Runs writer.ts again and again and kills it with SIGKILL: while it opens the store, or right after an
+ * acknowledgement chosen by chance, with others of its own under way. Returns how many were killed while writing.
+ */
+export async function killRepeatedly({ url, kills, lanes, acknowledged, onKill }: Kills): Promise<number> {
+  let begun = 0
+  let ended = 0
+  let writing = 0
+  const lane = async () => {
+    while (begun < kills) {
+      const number = begun++
+      const killAfter = number % 8 === 0 ? 0 : 1 + Math.floor(Math.random() * 150)
+      if (await killOnce(url, number, killAfter, acknowledged)) writing++
+      onKill?.(++ended)
+    }
+  }
+  await Promise.all(Array.from({ length: lanes }, lane))
+  return writing
+}
+
+async function killOnce(
+  url: string,
+  number: number,
+  killAfter: number,
+  acknowledged: Acknowledged,
+): Promise<boolean> {
+  const durability = number % 2 === 0 ? 'full' : 'normal'
+  const writer = runFile(join(import.meta.dirname, 'writer.ts'), url, durability, String(number))
+  let count = 0
+  for await (const line of writer.lines()) {
+    if (acknowledged.add(line)) count++
+    if (count >= killAfter) writer.child.kill('SIGKILL')
+  }
+  const end = await writer.ended()
+  if (end !== 'SIGKILL') throw new Error(`writer ${number} ended by itself: ${end}`)
+  return count > 0
+}

@@ -1,0 +1,306 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, expect, test } from 'vitest'
+import type { Json } from '../../src/base/json.ts'
+import { Session } from '../../src/session/session.ts'
+import { describe as describePolicy } from '../../src/tool/policy/describe.ts'
+import { matchesGlob, valuesAt } from '../../src/tool/policy/match.ts'
+import { checkPolicy, narrow, type Policy, policy } from '../../src/tool/policy/policy.ts'
+import type { CommandRule, PolicyRules } from '../../src/tool/policy/rules.ts'
+import { refusal } from '../session/make.ts'
+import { result } from './make.ts'
+
+const session = Session.fromUserMessage('Go.')
+
+const verdict = async (rules: PolicyRules | Policy, tool: string, args: Json = {}) =>
+  (await checkPolicy('layers' in rules ? rules : policy(rules), { tool, args }, { session })).kind
+
+test('tools are allowed and denied by name and glob; a denial wins', async () => {
+  const rules: PolicyRules = { allow: ['read_*', 'list'], deny: ['read_secret*'] }
+  expect(await verdict(rules, 'read_file')).toBe('allow')
+  expect(await verdict(rules, 'list')).toBe('allow')
+  expect(await verdict(rules, 'list_all')).toBe('deny')
+  expect(await verdict(rules, 'read_secrets')).toBe('deny')
+  expect(await verdict({}, 'anything')).toBe('allow')
+  expect(await verdict({ allow: [] }, 'anything')).toBe('deny')
+})
+
+test('arguments are matched by path: an allow needs all of them, a deny any', async () => {
+  const rules: PolicyRules = {
+    allow: [{ tool: 'fetch', when: { 'urls[*]': /^https:\/\/docs\./g } }],
+    deny: [
+      { tool: 'fetch', when: { 'urls[*]': '*internal*' } },
+      { tool: 'fetch', when: { depth: (n: Json) => Number(n) > 3 } },
+    ],
+  }
+  const fetch = (args: Json) => verdict(rules, 'fetch', args)
+  for (let i = 0; i < 3; i++)
+    expect(await fetch({ urls: ['https://docs.a', 'https://docs.b'] })).toBe('allow')
+  expect(await fetch({ urls: ['https://docs.a', 'https://evil'] })).toBe('deny')
+  expect(await fetch({ urls: ['https://docs.internal'] })).toBe('deny')
+  expect(await fetch({ urls: ['https://docs.a'], depth: 4 })).toBe('deny')
+  expect(await fetch({ urls: [] })).toBe('deny')
+  expect(await fetch({})).toBe('deny')
+})
+
+test('a rule that throws has not let the call through', async () => {
+  const rules: PolicyRules = {
+    deny: [
+      {
+        tool: '*',
+        when: {
+          a: () => {
+            throw new Error('oops')
+          },
+        },
+      },
+    ],
+  }
+  expect(await checkPolicy(policy(rules), { tool: 't', args: { a: 1 } }, { session })).toEqual({
+    kind: 'deny',
+    reason: 'a rule failed: oops',
+  })
+  expect(await verdict(rules, 't', {})).toBe('allow')
+})
+
+test('calls are counted over the history and the running turn; refused ones do not count', async () => {
+  const history = session.append(
+    result('1', 'search'),
+    result('2', 'search', { kind: 'denied', reason: 'no' }),
+    result('3', 'search', { kind: 'error', error: 'invalid-arguments', message: '' }),
+    result('4', 'search', { kind: 'error', error: 'threw', message: '' }),
+    result('5', 'other'),
+  )
+  const most = (count: number) => policy({ calls: [{ tool: 'sea*', most: count }] })
+  const check = (count: number, from: Session, before: number) =>
+    checkPolicy(
+      most(count),
+      { tool: 'search', args: {} },
+      { session: from, before: Array.from({ length: before }, () => ({ tool: 'search', args: {} })) },
+    )
+  expect((await check(3, history, 0)).kind).toBe('allow')
+  expect((await check(3, history, 1)).kind).toBe('deny')
+  expect((await check(2, history.fork('branch'), 0)).kind).toBe('deny')
+})
+
+const folder = realpathSync(mkdtempSync(join(tmpdir(), 'openrath-policy-')))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+test('paths stay inside their roots, links followed', async () => {
+  const root = join(folder, 'root')
+  mkdirSync(join(root, 'sub/deep'), { recursive: true })
+  mkdirSync(join(folder, 'outside/inner'), { recursive: true })
+  mkdirSync(join(folder, 'root-next'))
+  writeFileSync(join(folder, 'outside/secret'), '')
+  symlinkSync('../outside', join(root, 'out'))
+  symlinkSync('sub', join(root, 'in'))
+  symlinkSync(join(folder, 'outside/not-yet'), join(root, 'dangling'))
+  symlinkSync('../outside/inner', join(root, 'inner'))
+  symlinkSync('loop', join(root, 'loop'))
+  symlinkSync(root, join(folder, 'root-link'))
+  const rules: PolicyRules = { paths: [{ tool: '*', argument: ['path', 'files[*].name'], roots: [root] }] }
+  const inside = [
+    'a',
+    './a',
+    'sub/a',
+    'sub/../a',
+    'in/deep/new',
+    root,
+    `${root}/x/y/z`,
+    'missing/../a',
+    '.',
+    'in/..',
+  ]
+  for (const path of inside) expect(await verdict(rules, 't', { path }), path).toBe('allow')
+  const outside = [
+    '..',
+    '../outside/secret',
+    '/etc/passwd',
+    'out/secret',
+    'out',
+    'in/../../outside',
+    'dangling',
+    'dangling/x',
+    'inner/../secret',
+    'loop/x',
+    `${root}-next/a`,
+    'a\0b',
+    'missing/../../outside',
+    'sub/deep/../../../outside/secret',
+  ]
+  for (const path of outside) expect(await verdict(rules, 't', { path }), path).toBe('deny')
+  expect(await verdict(rules, 't', { files: [{ name: 'a' }, { name: '../x' }] })).toBe('deny')
+  expect(await verdict(rules, 't', { path: 3 })).toBe('deny')
+  expect(await verdict(rules, 't', {})).toBe('allow')
+  const linked: PolicyRules = { paths: [{ tool: '*', roots: [join(folder, 'root-link')] }] }
+  expect(await verdict(linked, 't', { path: join(root, 'a') })).toBe('allow')
+  expect(await verdict(linked, 't', { path: 'sub/a' })).toBe('allow')
+})
+
+test('a file system that will not say where a path leads has not let it through', async () => {
+  const denied = () => Promise.reject(Object.assign(new Error('EACCES'), { code: 'EACCES' }))
+  const files = { realpath: denied, readlink: denied }
+  const rules = policy({ paths: [{ tool: '*', roots: ['/r'] }] })
+  expect(await checkPolicy(rules, { tool: 't', args: { path: 'a' } }, { session, files })).toMatchObject({
+    kind: 'deny',
+  })
+})
+
+test('every command of a line must be allowed, and none may be denied', async () => {
+  const check = (rule: Omit<CommandRule, 'tool'>, cmd: string) =>
+    verdict({ commands: [{ tool: 'sh', ...rule }] }, 'sh', { cmd })
+  const allow = ['ls', 'git status', 'git log', 'npm run *', 'env', './build']
+  for (const line of [
+    'ls -la',
+    'git status -s',
+    'ls | ls',
+    'npm run test',
+    'env ls',
+    './build',
+    'ls 2>/dev/null 2>&1',
+  ]) {
+    expect(await check({ allow }, line), line).toBe('allow')
+  }
+  for (const line of [
+    'rm x',
+    'ls; rm x',
+    'ls $(rm x)',
+    'git push',
+    'git $x',
+    'git',
+    './ls',
+    '/bin/ls',
+    'env rm x',
+    'ls > file',
+    'ls < /dev/tcp/evil/80',
+    'PATH=. ls',
+    'env LD_PRELOAD=x ls',
+    'ls() { :; }; rm',
+    'ls "',
+  ]) {
+    expect(await check({ allow }, line), line).toBe('deny')
+  }
+  const deny = ['rm', 'git push', 'curl']
+  for (const line of ['ls', 'git pull', 'echo rm', 'X=1 ls > y'])
+    expect(await check({ deny }, line), line).toBe('allow')
+  for (const line of [
+    'rm x',
+    '/bin/rm x',
+    '\\rm x',
+    'ls && sudo rm x',
+    'sh -c "ls; rm x"',
+    'git push --force',
+    'git $x',
+    'echo $(curl evil)',
+    '$x',
+    'X=1 nohup rm &',
+    'find . -exec rm {} +',
+    'ls | xargs rm',
+  ]) {
+    expect(await check({ deny }, line), line).toBe('deny')
+  }
+  expect(await check({ allow: [({ name, args }) => name === 'rm' && !args.includes('-r')] }, 'rm a')).toBe(
+    'allow',
+  )
+  expect(await check({ allow: ['ls'], variables: ['CI', 'NODE_*'] }, 'CI=1 NODE_ENV=x ls')).toBe('allow')
+  const redirects = [join(folder, 'root')]
+  expect(await check({ allow: ['ls'], redirects }, `ls > ${folder}/root/list`)).toBe('allow')
+  expect(await check({ allow: ['ls'], redirects }, 'ls > list 2> sub/err')).toBe('allow')
+  expect(await check({ allow: ['ls'], redirects }, 'ls > out/list')).toBe('deny')
+  expect(await check({ allow: ['ls'], redirects }, 'ls > $x')).toBe('deny')
+  expect(await verdict({ commands: [{ tool: 'sh', allow }] }, 'sh', { cmd: ['ls'] })).toBe('deny')
+})
+
+const rulesOver = fc.record(
+  {
+    allow: fc.array(fc.constantFrom('a', 'b', '*', 'c*'), { maxLength: 2 }),
+    deny: fc.array(fc.constantFrom('a', 'b', 'c?'), { maxLength: 2 }),
+    approval: fc.array(fc.constantFrom('a', 'b', '*'), { maxLength: 1 }),
+    calls: fc.array(fc.record({ tool: fc.constantFrom('a', '*'), most: fc.nat(1) }), { maxLength: 1 }),
+  },
+  { requiredKeys: [] },
+)
+
+test('joined policies deny what either denies and ask what either asks, and never give anything back', async () => {
+  const rank = { allow: 0, ask: 1, deny: 2 }
+  await fc.assert(
+    fc.asyncProperty(rulesOver, rulesOver, fc.constantFrom('a', 'b', 'cc', 'd'), async (one, other, tool) => {
+      const [first, second] = [policy(one), policy(other)]
+      const strict = Math.max(rank[await verdict(first, tool)], rank[await verdict(second, tool)])
+      expect(rank[await verdict(narrow(first, second), tool)]).toBe(strict)
+      expect(rank[await verdict(narrow(second, first), tool)]).toBe(strict)
+      expect(narrow(first, first)).toEqual(first)
+    }),
+  )
+})
+
+test('a policy describes itself', () => {
+  const base = policy({
+    name: 'house',
+    allow: ['read_*', { tool: 'fetch', when: { url: /^https:/ } }],
+    deny: [{ tool: '*_secret', reason: 'secrets stay secret' }],
+    paths: [{ tool: 'read_*', roots: ['./src'] }],
+  })
+  const own = policy({
+    approval: ['deploy'],
+    commands: [{ tool: 'run_shell_command', allow: ['ls', 'git status'] }],
+    calls: [{ tool: 'search', most: 5 }],
+  })
+  expect(describePolicy(narrow(base, own))).toBe(`house:
+  allow only read_*; fetch when url matches /^https:/
+  deny *_secret (secrets stay secret)
+  read_*: path stays inside ./src
+layer 2:
+  ask about deploy
+  run_shell_command: cmd runs only ls, git status
+  run_shell_command: cmd sets no variables
+  run_shell_command: cmd redirects nothing
+  search: at most 5 calls in a session`)
+  expect(describePolicy(policy({}))).toBe('policy:\n  everything is allowed')
+})
+
+test('a misspelt rule is refused, since it would allow silently', () => {
+  const wrong = {
+    alow: ['a'],
+    deny: 'rm',
+    paths: [{ tool: '*' }],
+    calls: [{ tool: 'a', max: 3 }],
+    commands: [{ allow: [] }],
+  }
+  expect(refusal(() => policy(wrong as never)).data.paths).toEqual([
+    'alow',
+    'deny',
+    'paths[0]',
+    'calls[0]',
+    'commands[0]',
+  ])
+})
+
+test('globs match whole names and never run away', () => {
+  const naive = (pattern: string, text: string) =>
+    new RegExp(
+      `^${pattern
+        .replace(/[.+^${}()|[\]\\]/g, '\\$&')
+        .replaceAll('*', '.*')
+        .replaceAll('?', '.')}$`,
+      's',
+    ).test(text)
+  const glob = fc.string({ unit: fc.constantFrom('a', 'b', '*', '?', '.'), maxLength: 8 })
+  fc.assert(
+    fc.property(glob, fc.string({ unit: fc.constantFrom('a', 'b', '.'), maxLength: 10 }), (pattern, text) => {
+      expect(matchesGlob(pattern, text)).toBe(naive(pattern, text))
+    }),
+  )
+  expect(matchesGlob(`${'a*'.repeat(30)}b`, 'a'.repeat(3000))).toBe(false)
+})
+
+test('argument paths lead to every value they name', () => {
+  const args: Json = { a: { b: [1, { c: 'x' }, { c: 'y' }] }, 'odd key': 1 }
+  expect(valuesAt(args, 'a.b[0]')).toEqual([1])
+  expect(valuesAt(args, 'a.b[*].c')).toEqual(['x', 'y'])
+  expect(valuesAt(args, 'odd key')).toEqual([1])
+  expect(valuesAt(args, 'a.nope.more')).toEqual([])
+  expect(valuesAt(args, 'constructor')).toEqual([])
+})

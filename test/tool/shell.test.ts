@@ -1,0 +1,134 @@
+import { expect, test } from 'vitest'
+import { readShell, ShellProblem } from '../../src/tool/policy/shell.ts'
+
+const names = async (line: string) => (await readShell(line)).commands.map(command => command.name)
+
+test('every command is found, wherever in the line it stands', async () => {
+  const lines: Record<string, string[]> = {
+    'ls -la': ['ls'],
+    'cat a | grep b | wc -l': ['cat', 'grep', 'wc'],
+    'make && make install || echo no; ls & date': ['make', 'make', 'echo', 'ls', 'date'],
+    'ls\nrm x': ['ls', 'rm'],
+    '(cd a; rm b)': ['cd', 'rm'],
+    '{ a; b; } > out': ['a', 'b'],
+    'if a; then b; elif c; then d; else e; fi': ['a', 'b', 'c', 'd', 'e'],
+    'for x in $(a); do b; done': ['a', 'b'],
+    'while a; do b; done; until c; do d; done': ['a', 'b', 'c', 'd'],
+    'case $x in y) a;; *) b;; esac': ['a', 'b'],
+    'f() { rm x; }; f': ['rm', 'f'],
+    '! a': ['a'],
+    'time a': ['a'],
+    'X=$(a) Y=`b` c': ['c', 'a', 'b'],
+    'X=$(a)': ['a'],
+    'echo "$(a "$(b)")" `c`': ['echo', 'a', 'b', 'c'],
+    'echo ${x:-$(a)} $((1 + $(b)))': ['echo', 'a', 'b'],
+    'cat <(a) >(b)': ['cat', 'a', 'b'],
+    'cat <<E\n$(a)\nE': ['cat', 'a'],
+    "cat <<'E'\n$(a)\nE": ['cat'],
+    'cat <<< "$(a)"': ['cat', 'a'],
+    'a > "$(b)"': ['a', 'b'],
+    'list=($(a) b)': ['a'],
+    '[[ -f $(a) ]]': ['a'],
+    'ls # ; rm x': ['ls'],
+    'ls "; rm x"': ['ls'],
+    "r\\m x; 'r'm; \"rm\" x; $'\\x72m' x": ['rm', 'rm', 'rm', 'rm'],
+  }
+  for (const [line, found] of Object.entries(lines)) expect(await names(line), line).toEqual(found)
+})
+
+test('commands that run commands are looked through', async () => {
+  const lines: Record<string, string[]> = {
+    'sh -c "rm x; ls"': ['sh', 'rm', 'ls'],
+    'bash -ec \'sh -c "rm x"\'': ['bash', 'sh', 'rm'],
+    "/bin/bash -o pipefail -c 'rm x' name arg": ['/bin/bash', 'rm'],
+    'sudo -u root -n rm x': ['sudo', 'rm'],
+    'sudo A=1 env -i B=2 rm': ['sudo', 'env', 'rm'],
+    'env - rm x': ['env', 'rm'],
+    'env -u HOME -C /tmp -- rm x': ['env', 'rm'],
+    'nohup nice -n 5 rm x': ['nohup', 'nice', 'rm'],
+    'nice -5 rm': ['nice', 'rm'],
+    'timeout -k 5 10s rm x': ['timeout', 'rm'],
+    'stdbuf -oL rm': ['stdbuf', 'rm'],
+    'command rm x': ['command', 'rm'],
+    'command -v rm': ['command'],
+    'exec rm x': ['exec', 'rm'],
+    'eval "rm x" "; ls"': ['eval', 'rm', 'ls'],
+    "trap 'rm x' EXIT": ['trap', 'rm'],
+    "trap -- 'rm x' EXIT": ['trap', 'rm'],
+    'trap - EXIT': ['trap'],
+    'find . -name x -exec rm {} \\;': ['find', 'rm'],
+    'find . -exec sh -c \'rm "$1"\' _ {} +': ['find', 'sh', 'rm'],
+    'find . -type f': ['find'],
+    'ls | xargs -0 -n 1 rm -f': ['ls', 'xargs', 'rm'],
+    'xargs -I{} mv {} there': ['xargs', 'mv'],
+    xargs: ['xargs'],
+    'busybox rm x': ['busybox', 'rm'],
+  }
+  for (const [line, found] of Object.entries(lines)) expect(await names(line), line).toEqual(found)
+})
+
+test('what cannot be known for sure is refused and never guessed', async () => {
+  const lines = [
+    '$cmd x',
+    '"$cmd" x',
+    '$(echo rm) x',
+    'r* x',
+    '{rm,x}',
+    '~/bin/x',
+    'sudo $cmd',
+    'sudo -Z x rm',
+    'sudo -s',
+    'sudo - rm',
+    'env -S "rm x"',
+    'env $x rm',
+    'nice --what rm',
+    'sh script.sh',
+    'bash',
+    'bash < script',
+    'bash <<E\nrm x\nE',
+    'bash -c "$x"',
+    'sh -c "rm $x; $y"',
+    'bash --rcfile x -c ls',
+    'eval "$x"',
+    'eval rm $x',
+    'source x',
+    '. ./x',
+    'xargs -I% sh -c "rm %"',
+    "xargs -I{} sh -c 'rm {}'",
+    'xargs -i rm {}',
+    "find . -exec sh -c 'rm {}' \\;",
+    'find . $x -name y',
+    'find . -exec a \\; -exec rm {} \\;',
+    'find . -exec rm {}',
+    'parallel rm',
+    'su -c "rm x"',
+    'trap "$x" EXIT',
+    'rm "',
+    'if true',
+    'ls )',
+    'echo $(',
+    'ls \0 rm',
+    "x='a[$(rm y)]'; echo $((x))",
+    "test -v 'a[$(rm y)]'",
+    "x='$(rm y)'; echo ${x@P}",
+    `sh -c ${"'sh -c ".repeat(12)}`,
+  ]
+  for (const line of lines) {
+    // A dynamic word inside a nested script makes that script's own command unknown, or its arguments.
+    if (line === 'sh -c "rm $x; $y"') await expect(readShell(line), line).rejects.toBeInstanceOf(ShellProblem)
+    else await expect(readShell(line), line).rejects.toThrow(ShellProblem)
+  }
+})
+
+test('variables and redirections are taken down too', async () => {
+  const script = await readShell(
+    'A=1 env B=2 x > out 2>&1 < in >> "$y" 2> /dev/null; export C=3; D=4; cat <&3 &> both',
+  )
+  expect(script.assignments.toSorted()).toEqual(['A', 'B', 'C', 'D'])
+  expect(script.redirects).toEqual(['out', 'in', undefined, 'both'])
+})
+
+test('a word that only the shell knows is not taken for text', async () => {
+  const { commands } = await readShell('git "commit" $x -m "a $y" *.ts \'b c\'')
+  expect(commands).toEqual([{ name: 'git', args: ['commit', undefined, '-m', undefined, undefined, 'b c'] }])
+})
