@@ -14,6 +14,10 @@ export interface ClientOptions {
   readonly load?: Load | undefined
 }
 
+interface Opening extends ClientOptions {
+  readonly load: Load
+}
+
 const packages = {
   '@ai-sdk/openai': () => import('@ai-sdk/openai'),
   '@ai-sdk/anthropic': () => import('@ai-sdk/anthropic'),
@@ -27,8 +31,9 @@ const packages = {
 export async function openClient(
   connection: Connection,
   model: string,
-  options: ClientOptions = {},
+  given: ClientOptions = {},
 ): Promise<AiSdkModel> {
+  const options: Opening = { ...given, load: loading(given.load) }
   const { kind, baseURL } = connection
   if (kind === 'anthropic') return openAnthropic(connection, model, options)
   if (kind === 'azure') return openAzure(connection, model, options)
@@ -44,7 +49,7 @@ const noKey = 'none'
 async function openOpenAi(
   { baseURL, apiKey = noKey }: Connection,
   model: string,
-  { api, headers, load = loadPackage }: ClientOptions,
+  { api, headers, load }: Opening,
 ): Promise<AiSdkModel> {
   const { createOpenAI } = await load('@ai-sdk/openai')
   const client = createOpenAI({ baseURL, apiKey, ...(headers && { headers: { ...headers } }) })
@@ -54,11 +59,12 @@ async function openOpenAi(
 async function openCompatible(
   { baseURL, apiKey }: Connection,
   model: string,
-  { headers, load = loadPackage }: ClientOptions,
+  { headers, load }: Opening,
 ): Promise<AiSdkModel> {
   const { createOpenAICompatible } = await load('@ai-sdk/openai-compatible')
   return createOpenAICompatible({
-    name: 'openaiCompatible',
+    // Not `openaiCompatible`: under that name, what answers carry back would be spread over the messages.
+    name: 'compatible',
     baseURL,
     includeUsage: true,
     supportsStructuredOutputs: true,
@@ -70,7 +76,7 @@ async function openCompatible(
 async function openAnthropic(
   { baseURL: given, apiKey = noKey }: Connection,
   model: string,
-  { headers, load = loadPackage }: ClientOptions,
+  { headers, load }: Opening,
 ): Promise<AiSdkModel> {
   const { createAnthropic } = await load('@ai-sdk/anthropic')
   // Anthropic's own tools take the address without the version, this package with it.
@@ -83,7 +89,7 @@ async function openAnthropic(
 async function openAzure(
   { baseURL: given, apiKey = noKey, apiVersion }: Connection,
   model: string,
-  { api, headers, load = loadPackage }: ClientOptions,
+  { api, headers, load }: Opening,
 ): Promise<AiSdkModel> {
   const { createOpenAI } = await load('@ai-sdk/openai')
   const address = given.replace(/\/+$/, '')
@@ -101,14 +107,23 @@ async function openAzure(
   return api === 'responses' ? client.responses(model) : client.chat(model)
 }
 
-const loadPackage: Load = async name => {
-  try {
-    return (await packages[name]()) as never
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
-    throw new RathError('missing-package', `This model needs the package ${name}. Run: npm install ${name}`, {
-      cause: error,
-      data: { package: name },
-    })
+const loadPackage: Load = async name => (await packages[name]()) as never
+
+/** Loads a package, or says what to install. */
+function loading(load: Load = loadPackage): Load {
+  return async name => {
+    try {
+      return await load(name)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
+      throw new RathError(
+        'missing-package',
+        `This model needs the package ${name}. Run: npm install ${name}`,
+        {
+          cause: error,
+          data: { package: name },
+        },
+      )
+    }
   }
 }

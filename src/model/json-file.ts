@@ -6,7 +6,7 @@ export type Fields = Readonly<Record<string, unknown>>
 
 /** The object in a JSON file; nothing when there is no file. */
 export function readObject(path: string, { files }: Surroundings): Fields | undefined {
-  const text = files.read(path)
+  const text = readText(path, files)
   if (text === undefined) return undefined
   let value: unknown
   try {
@@ -25,6 +25,18 @@ export function readObject(path: string, { files }: Surroundings): Fields | unde
   throw new RathError('config-malformed', `${path} holds ${show(value)}, not an object. Start it with {.`, {
     data: { path },
   })
+}
+
+function readText(path: string, files: Surroundings['files']): string | undefined {
+  try {
+    return files.read(path)
+  } catch (error) {
+    throw new RathError(
+      'config-malformed',
+      `${path} is there and cannot be read: ${(error as Error).message}. Make it readable for you, or remove it.`,
+      { cause: error, data: { path } },
+    )
+  }
 }
 
 /** Where JSON goes wrong: the longest beginning that could still become JSON ends there. */

@@ -5,7 +5,7 @@ import { type ConfigProvider, readConfig } from './config.ts'
 import { type Connection, connect } from './connection.ts'
 import { type AiSdkModel, fromAiSdk, isAiSdkModel } from './drivers/ai-sdk/index.ts'
 import { environmentSays, kindsInEnvironment } from './environment.ts'
-import { guessKind, isProviderKind, ownAddress, type ProviderKind, sameHost } from './kind.ts'
+import { guessKind, isProviderKind, ownAddress, type ProviderKind, printable, sameHost } from './kind.ts'
 import type { PriceTable } from './prices.ts'
 import { optionsOf, Provider, type ProviderBudget, providerFrom, secretsOf } from './provider.ts'
 import type { RetryOptions } from './retry.ts'
@@ -72,7 +72,7 @@ function resolveName(name: string | undefined, options: ResolveOptions): Resolve
 
   if (isProviderKind(prefix) && rest) return ofKind(prefix, rest)
   if (name === undefined || name === '') {
-    for (const kind of kindsInEnvironment(surroundings.env)) {
+    for (const kind of [...kindsInEnvironment(surroundings.env), 'openai', 'anthropic'] as const) {
       const { model } = environmentSays(kind, surroundings.env)
       if (model) return ofKind(kind, model)
     }
@@ -191,7 +191,7 @@ function mergeSettings(own: ModelSettings, asked: ModelSettings): ModelSettings 
 function withSource(error: RathError, { apiKey, source, baseURL }: Connection): RathError {
   const where =
     apiKey === undefined
-      ? `No key was sent: ${source} names the address ${baseURL} without one.`
+      ? `No key was sent: ${source} names the address ${printable(baseURL)} without one.`
       : `The key came from ${source}.`
   return new RathError(error.code, `${error.message}\n${where}`, { data: error.data, cause: error })
 }

@@ -14,6 +14,7 @@ import type { Tool } from '../tool/spec.ts'
 import { AskFailed, ask, TimeSpent } from './ask.ts'
 import { type Approve, emit, type RunContext } from './context.ts'
 import type { OutputSpec } from './output.ts'
+import { keepPrompt, promptDigest } from './prompt.ts'
 import { Recorder } from './recorder.ts'
 
 /** What the loop needs to know of an agent. */
@@ -56,7 +57,7 @@ class Loop {
     this.#recorder = recorder
     this.#context = context
     this.#instructions = agent.prompt.messages()
-    this.#prompt = agent.prompt.length > 0 ? agent.prompt.state : undefined
+    this.#prompt = promptDigest(agent.prompt)
     this.#descriptions = [...agent.tools.values()].map(({ name, description, parameters }) => ({
       name,
       description,
@@ -65,6 +66,7 @@ class Loop {
   }
 
   async run(): Promise<void> {
+    if (this.#prompt) await keepPrompt(this.#agent.prompt, this.#prompt, await this.#context.runtime.store)
     await this.#finishTurn()
     for (let round = 0; ; round++) {
       const { signal, budget } = this.#context

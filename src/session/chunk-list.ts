@@ -1,4 +1,4 @@
-import { chunkAt, chunksFrom, lengthOf } from './chain.ts'
+import { backwards, chunkAt, chunksFrom, lengthOf } from './chain.ts'
 import type { Chunk } from './chunk.ts'
 
 /** A session's chunks, read-only: iterable in order, any one reached in O(log n). Holds nothing of its own. */
@@ -35,6 +35,24 @@ export class ChunkList implements Iterable<Chunk> {
   filter(keep: (chunk: Chunk, index: number) => boolean): Chunk[]
   filter(keep: (chunk: Chunk, index: number) => boolean): Chunk[] {
     return this.slice().filter(keep)
+  }
+
+  flatMap<T>(change: (chunk: Chunk, index: number) => T | readonly T[]): T[] {
+    return this.slice().flatMap(change)
+  }
+
+  find<T extends Chunk>(matches: (chunk: Chunk) => chunk is T): T | undefined
+  find(matches: (chunk: Chunk) => boolean): Chunk | undefined
+  find(matches: (chunk: Chunk) => boolean): Chunk | undefined {
+    return this.slice().find(matches)
+  }
+
+  /** Looks from the newest back, and no further than it must. */
+  findLast<T extends Chunk>(matches: (chunk: Chunk) => chunk is T): T | undefined
+  findLast(matches: (chunk: Chunk) => boolean): Chunk | undefined
+  findLast(matches: (chunk: Chunk) => boolean): Chunk | undefined {
+    for (const chunk of backwards(this.#tip)) if (matches(chunk)) return chunk
+    return undefined
   }
 
   [Symbol.iterator](): ArrayIterator<Chunk> {

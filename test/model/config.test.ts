@@ -75,6 +75,16 @@ describe('the files', () => {
     expect(() => readConfig(place({}, { [here]: '[]' }))).toThrow('an array of 0, not an object')
   })
 
+  test('that cannot be read are named', () => {
+    const where = place()
+    const read = () => {
+      throw Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' })
+    }
+    expect(() => readConfig({ ...where, files: { ...where.files, read } })).toThrow(
+      /config.json is there and cannot be read: EACCES/,
+    )
+  })
+
   test('do not have a provider that is asked for', () => {
     const where = place({}, { [here]: config({ a: {}, b: {} }) })
     expect(() => findConfigProvider('c', where)).toThrow(`${here} has no provider "c". It has: "a", "b".`)

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { RathError } from '../../src/base/errors.ts'
 import type { Load } from '../../src/model/clients.ts'
 import { Provider } from '../../src/model/provider.ts'
 import { resolveModel } from '../../src/model/resolve.ts'
@@ -40,6 +39,7 @@ describe('a name', () => {
     )
     const files = { [here]: config({ a: { model: 'm' }, b: { model: 'n' } }, { default_provider: 'b' }) }
     expect(named(undefined, {}, files)).toBe('b/n')
+    expect(named(undefined, { OPENAI_DEFAULT_MODEL: 'gpt-x' })).toBe('openai/gpt-x')
     expect(() => named(undefined)).toThrow(/OPENAI_DEFAULT_MODEL/)
   })
 
@@ -118,11 +118,13 @@ describe('the first use', () => {
 
   test('of a package that is not installed says what to install', async () => {
     const load: Load = async () => {
-      throw new RathError('missing-package', 'Run: npm install @ai-sdk/anthropic')
+      throw Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' })
     }
     const surroundings = place({ ANTHROPIC_API_KEY: 'k' })
     const model = resolveModel('anthropic/claude-x', { surroundings, load })
-    expect((await failure(stream(model))).code).toBe('missing-package')
+    const error = await failure(stream(model))
+    expect(error).toMatchObject({ code: 'missing-package', data: { package: '@ai-sdk/anthropic' } })
+    expect(error.message).toContain('npm install @ai-sdk/anthropic')
   })
 })
 

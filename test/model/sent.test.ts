@@ -330,3 +330,24 @@ test('answers in one piece are asked for without a stream', async () => {
   expect(server.seen[0]).toMatchObject({ path: '/v1/messages', headers: { 'x-api-key': key } })
   expect(answer.extras).toMatchObject({ responseId: 'msg_01XFDUDYJgAACzvnptvVoYEM', finish: 'end_turn' })
 })
+
+test('ids of calls that another provider or a merge made are told in letters that this one takes', async () => {
+  const foreign = ['functions.look:0', 'c1~2', `chatcmpl-tool-${'0'.repeat(40)}`]
+  const messages: Message[] = [
+    said('user', 'Look.'),
+    { role: 'assistant', content: foreign.map(id => ({ type: 'tool-call', id, name: 'look', args: {} })) },
+    ...foreign.map(
+      (callId): Message => ({ role: 'tool', callId, tool: 'look', outcome: { kind: 'value', value: 1 } }),
+    ),
+  ]
+  type Block = { id: string; tool_use_id: string }
+  const { body } = await sent('anthropic', { messages })
+  const asked = body.messages[1].content.map((block: Block) => block.id)
+  expect(body.messages[2].content.map((block: Block) => block.tool_use_id)).toEqual(asked)
+  expect(new Set(asked).size).toBe(3)
+  for (const id of asked) expect(id).toMatch(/^[\w-]{1,64}$/)
+  const chat = await sent('openai-chat', { messages })
+  for (const { id } of chat.body.messages[1].tool_calls) expect(id).toMatch(/^[\w-]{1,40}$/)
+  const gateway = await sent('gateway', { messages })
+  expect(gateway.body.messages[1].tool_calls.map((call: Block) => call.id)).toEqual(foreign)
+})

@@ -25,6 +25,10 @@ describe('the list of chunks', () => {
     expect([...chunks].map(chunk => chunk.text)).toEqual(names)
     expect(chunks.map((chunk, i) => `${i}${chunk.text}`)).toEqual(['0a', '1b', '2c', '3d', '4e'])
     expect(chunks.filter((_, i) => i % 2 === 1).map(chunk => chunk.text)).toEqual(['b', 'd'])
+    expect(chunks.flatMap(chunk => [chunk.text, '-'])).toEqual(names.flatMap(name => [name, '-']))
+    expect(chunks.find(chunk => chunk.text > 'b')?.text).toBe('c')
+    expect(chunks.findLast(chunk => chunk.text < 'd')?.text).toBe('c')
+    expect(chunks.findLast(() => false)).toBeUndefined()
     expect(JSON.parse(JSON.stringify(chunks))[4]).toMatchObject({ name: 'e', id: chunks.at(-1)?.id })
   })
 

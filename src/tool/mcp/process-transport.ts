@@ -34,6 +34,7 @@ export class ProcessTransport implements Transport {
   #child: Child | undefined
   #ended: Promise<void> = Promise.resolve()
   #isOver = false
+  #isDelivering = false
   #words = ''
   #exit = ''
 
@@ -129,16 +130,26 @@ export class ProcessTransport implements Transport {
       if (this.#child) killGroup(this.#child, 'SIGKILL')
       return
     }
+    void this.#deliver()
+  }
+
+  /** Hands over what has arrived, all within this turn of the event loop, so that an end of the stream comes after it. */
+  async #deliver(): Promise<void> {
+    if (this.#isDelivering) return
+    this.#isDelivering = true
     for (;;) {
       try {
         const message = this.#buffer.readMessage()
-        if (message === null) return
+        if (message === null) break
         this.onmessage?.(message)
+        // The SDK hears notifications a moment later than answers: the last progress of a call would be lost to its answer.
+        if (!('id' in message)) for (let i = 0; i < 4; i++) await null
       } catch (error) {
         // A line that is no message: servers print logs where they should not.
         this.onerror?.(error as Error)
       }
     }
+    this.#isDelivering = false
   }
 }
 

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { Durability } from '../../../src/store/spec.ts'
 import { runFile } from '../program.ts'
 import type { Acknowledged } from './acknowledged.ts'
 
@@ -8,6 +9,8 @@ export interface Kills {
   /** Writers at a time. */
   readonly lanes: number
   readonly acknowledged: Acknowledged
+  /** Of the writers; each in turn by default. */
+  readonly durability?: Durability
   /** After each kill, with how many there were. */
   onKill?(count: number): void
 }
@@ -16,7 +19,8 @@ export interface Kills {
  * Runs writer.ts again and again and kills it with SIGKILL: while it opens the store, or right after an
  * acknowledgement chosen by chance, with others of its own under way. Returns how many were killed while writing.
  */
-export async function killRepeatedly({ url, kills, lanes, acknowledged, onKill }: Kills): Promise<number> {
+export async function killRepeatedly(options: Kills): Promise<number> {
+  const { url, kills, lanes, acknowledged, onKill } = options
   let begun = 0
   let ended = 0
   let writing = 0
@@ -24,7 +28,9 @@ export async function killRepeatedly({ url, kills, lanes, acknowledged, onKill }
     while (begun < kills) {
       const number = begun++
       const killAfter = number % 8 === 0 ? 0 : 1 + Math.floor(Math.random() * 150)
-      if (await killOnce(url, number, killAfter, acknowledged)) writing++
+      const durability = options.durability ?? (number % 2 === 0 ? 'full' : 'normal')
+      const args = [url, durability, String(number)]
+      if (await killOnce(args, killAfter, acknowledged)) writing++
       onKill?.(++ended)
     }
   }
@@ -33,19 +39,17 @@ export async function killRepeatedly({ url, kills, lanes, acknowledged, onKill }
 }
 
 async function killOnce(
-  url: string,
-  number: number,
+  args: readonly string[],
   killAfter: number,
   acknowledged: Acknowledged,
 ): Promise<boolean> {
-  const durability = number % 2 === 0 ? 'full' : 'normal'
-  const writer = runFile(join(import.meta.dirname, 'writer.ts'), url, durability, String(number))
+  const writer = runFile(join(import.meta.dirname, 'writer.ts'), ...args)
   let count = 0
   for await (const line of writer.lines()) {
     if (acknowledged.add(line)) count++
     if (count >= killAfter) writer.child.kill('SIGKILL')
   }
   const end = await writer.ended()
-  if (end !== 'SIGKILL') throw new Error(`writer ${number} ended by itself: ${end}`)
+  if (end !== 'SIGKILL') throw new Error(`writer ${args[2]} ended by itself: ${end}`)
   return count > 0
 }

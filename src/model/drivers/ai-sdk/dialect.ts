@@ -16,6 +16,8 @@ export interface Dialect {
   readonly defaults?: ByProvider
   /** Where `strictJsonSchema` goes, for providers that refuse a schema with optional fields when it is on. */
   readonly strictSchemas?: string
+  /** Ids of calls that the provider takes back; others, from other providers, are rewritten. Absent where any will do. */
+  readonly callIds?: RegExp
   /** Counts cached input beside the input instead of in it. */
   readonly cachedBesideInput: boolean
 }
@@ -29,21 +31,25 @@ export function dialectOf({ provider, specificationVersion: version }: AiSdkMode
       mediaInResults: true,
       textFiles: true,
       systemMessages: true,
+      callIds: /^[\w-]{1,64}$/,
       cachedBesideInput: version === 'v2',
     }
   }
-  const isOpenAi = /^(openai|azure)/.test(name) && name !== 'openaiCompatible'
+  const isOpenAi = name === 'openai' || name.startsWith('azure')
+  const isChat = api === 'chat'
   // The responses API keeps answers on the server by default, and later requests name them by id. A session may be forked,
   // rewound, continued by another account or replayed next year, so everything travels with it instead.
   const defaults: JsonObject | undefined = isOpenAi && api === 'responses' ? { store: false } : undefined
   return {
     version,
     // Chat completions take text alone as a tool's result.
-    mediaInResults: api !== 'chat',
+    mediaInResults: !isChat,
     textFiles: !isOpenAi,
-    systemMessages: isOpenAi || api !== 'chat',
+    systemMessages: isOpenAi || !isChat,
     ...(defaults && { defaults: { [name]: defaults } }),
-    ...((isOpenAi || name === 'openaiCompatible') && { strictSchemas: name }),
+    ...(isOpenAi
+      ? { strictSchemas: name, callIds: /^[\w-]{1,40}$/ }
+      : isChat && { strictSchemas: 'openaiCompatible' }),
     cachedBesideInput: false,
   }
 }

@@ -5,12 +5,14 @@ import type { ToolOutcome } from '../../../session/chunk.ts'
 import type { Message } from '../../../session/message.ts'
 import { type AnswerPart, type FilePart, type ImagePart, type Part, textOf } from '../../../session/part.ts'
 import { markStableParts } from './cache.ts'
+import { CallIds } from './call-ids.ts'
 import type { Dialect } from './dialect.ts'
 import type { ByProvider, PromptMessage, PromptPart } from './types.ts'
 
 /** The messages as the AI SDK takes them: results of one turn in one message, neighbouring user messages as one. */
 export function toPrompt(messages: readonly Message[], dialect: Dialect, cache: boolean): PromptMessage[] {
   const prompt: PromptMessage[] = []
+  const ids = new CallIds(dialect.callIds)
   /** Media of tool results that the provider takes only from a user. They wait until all results of the turn are told. */
   let shown: PromptPart[] = []
   const show = () => {
@@ -20,7 +22,7 @@ export function toPrompt(messages: readonly Message[], dialect: Dialect, cache: 
   for (const message of messages) {
     if (message.role === 'tool') {
       const parts = last(prompt, 'tool') ?? add(prompt, 'tool')
-      parts.push(toolResult(message, dialect, shown))
+      parts.push(toolResult(message, ids, dialect, shown))
       continue
     }
     show()
@@ -29,7 +31,7 @@ export function toPrompt(messages: readonly Message[], dialect: Dialect, cache: 
       const parts = message.content.map(part => promptPart(part, dialect))
       if (parts.length > 0) say(prompt, parts)
     } else if (message.content.length > 0) {
-      prompt.push({ role: 'assistant', content: message.content.map(part => promptPart(part, dialect)) })
+      prompt.push({ role: 'assistant', content: message.content.map(part => answerPart(part, ids, dialect)) })
     }
   }
   show()
@@ -69,17 +71,17 @@ function add(prompt: PromptMessage[], role: 'tool'): PromptPart[] {
   return content
 }
 
-function promptPart(part: AnswerPart, dialect: Dialect): PromptPart {
+function answerPart(part: AnswerPart, ids: CallIds, dialect: Dialect): PromptPart {
+  if (part.type !== 'tool-call' && part.type !== 'reasoning') return promptPart(part, dialect)
   const options = providerOptions(part.extras)
-  switch (part.type) {
-    case 'text':
-    case 'reasoning':
-      return { type: part.type, text: part.text, ...options }
-    case 'tool-call':
-      return { type: 'tool-call', toolCallId: part.id, toolName: part.name, input: part.args, ...options }
-    default:
-      return mediaPart(part, dialect)
-  }
+  return part.type === 'reasoning'
+    ? { type: 'reasoning', text: part.text, ...options }
+    : { type: 'tool-call', toolCallId: ids.of(part.id), toolName: part.name, input: part.args, ...options }
+}
+
+function promptPart(part: Part, dialect: Dialect): PromptPart {
+  if (part.type !== 'text') return mediaPart(part, dialect)
+  return { type: 'text', text: part.text, ...providerOptions(part.extras) }
 }
 
 function mediaPart(part: ImagePart | FilePart, dialect: Dialect): PromptPart {
@@ -109,6 +111,7 @@ function mediaData(part: ImagePart | FilePart, { version }: Dialect): unknown {
 
 function toolResult(
   { callId, tool, outcome }: Extract<Message, { role: 'tool' }>,
+  ids: CallIds,
   dialect: Dialect,
   shown: PromptPart[],
 ): PromptPart {
@@ -118,7 +121,12 @@ function toolResult(
     shown.push({ type: 'text', text: `Shown by ${tool} (${callId}):` })
     shown.push(...parts.map(part => promptPart(part, dialect)))
   }
-  return { type: 'tool-result', toolCallId: callId, toolName: tool, output: toolOutput(outcome, dialect) }
+  return {
+    type: 'tool-result',
+    toolCallId: ids.of(callId),
+    toolName: tool,
+    output: toolOutput(outcome, dialect),
+  }
 }
 
 type Output = { type: string; value?: unknown; reason?: string }

@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest'
+import { Workflow } from '../../src/flow/workflow.ts'
+import { Budget } from '../../src/run/budget.ts'
+import type { Session } from '../../src/session/session.ts'
+import { agentWith, ask, callsEcho, echo } from './make.ts'
+
+const costly = (text: string) => ({ ...callsEcho(text), usage: { inputTokens: 100, outputTokens: 0 } })
+
+describe('a budget', () => {
+  it('of tokens stops the run with a readable chunk and the session so far', async () => {
+    const { agent, model } = agentWith(() => costly('x'), { tools: [echo], budget: { tokens: 250 } })
+    const out = await agent(ask())
+    expect(model.calls).toHaveLength(3)
+    expect(out.chunks.at(-1)).toMatchObject({ kind: 'error', error: 'budget-spent' })
+    expect(out.chunks.at(-1)?.text).toContain('300 of 250 tokens')
+    expect(out.pending).toEqual([])
+  })
+
+  it('of rounds counts failed attempts too', async () => {
+    const { agent, model } = agentWith([{ error: { status: 500 } }, callsEcho('x'), 'never'], {
+      tools: [echo],
+      budget: { rounds: 2 },
+    })
+    const out = await agent(ask())
+    expect(model.calls).toHaveLength(2)
+    expect(out.chunks.at(-1)?.text).toContain('2 of 2 rounds')
+  })
+
+  it('of time ends an answer that takes too long', async () => {
+    const { agent } = agentWith([{ text: 'late', delayMs: 60_000 }], { budget: { time: 20 } })
+    const out = await agent(ask())
+    expect(out.chunks.at(-1)).toMatchObject({ kind: 'error', error: 'budget-spent' })
+  })
+
+  it('of a run holds for all its branches together', async () => {
+    const { agent, model } = agentWith(() => costly('x'), { tools: [echo] })
+    class Fan extends Workflow {
+      async forward(session: Session) {
+        const [first, ...rest] = await Promise.all(session.forks(3).map(branch => agent(branch)))
+        return (first as Session).merge(rest)
+      }
+    }
+    await new Fan()(ask(), { budget: { tokens: 1000 } })
+    expect(model.calls.length).toBeGreaterThanOrEqual(10)
+    expect(model.calls.length).toBeLessThanOrEqual(12)
+  })
+
+  it('with an unknown or negative limit is refused by name', () => {
+    expect(() => new Budget({ token: 5 } as object)).toThrow('A budget has no "token"')
+    expect(() => new Budget({ tokens: -1 })).toThrow('not -1')
+  })
+})

@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest'
+import { tool } from '../../src/tool/tool.ts'
+import { agentWith, ask, callsEcho, echo, kinds } from './make.ts'
+
+describe('many at once', () => {
+  it('1,000 concurrent agents each make their own session', async () => {
+    const { agent } = agentWith(
+      ({ messages }) => (messages.length < 6 ? callsEcho(`${messages.length}`) : 'done'),
+      {
+        tools: [echo],
+      },
+    )
+    const outs = await Promise.all(Array.from({ length: 1000 }, (_, i) => agent(ask(`task ${i}`))))
+    expect(new Set(outs.map(out => out.id)).size).toBe(1000)
+    for (const [i, out] of outs.entries()) {
+      expect(out.chunks.at(0)?.text).toBe(`task ${i}`)
+      expect(out.length).toBe(6)
+      expect(out.verify().ok).toBe(true)
+    }
+  }, 60_000)
+
+  it('500 calls in one turn have their results in the order asked', async () => {
+    const texts = Array.from({ length: 500 }, (_, i) => `${i}`)
+    const { agent } = agentWith(
+      [{ toolCalls: texts.map(text => ({ name: 'echo', args: { text } })) }, 'done'],
+      {
+        tools: [echo],
+      },
+    )
+    const out = await agent(ask())
+    const values = out.chunks.flatMap(chunk =>
+      chunk.kind === 'tool-result' && chunk.outcome.kind === 'value' ? [chunk.outcome.value] : [],
+    )
+    expect(values).toEqual(texts)
+  })
+
+  it('a tool may call an agent on a fork of its own session', async () => {
+    const { agent: helper } = agentWith(() => 'helped', { name: 'helper' })
+    const delegate = tool({
+      name: 'delegate',
+      description: '',
+      input: { type: 'object' },
+      run: async (_args, { session }) => (await helper(session.fork('help').user('help me'))).text,
+    })
+    const { agent } = agentWith([{ toolCalls: [{ name: 'delegate' }, { name: 'delegate' }] }, 'done'], {
+      tools: [delegate],
+    })
+    expect(kinds(await agent(ask()))).toEqual([
+      'user',
+      'assistant',
+      'tool-result',
+      'tool-result',
+      'assistant',
+    ])
+  })
+
+  it('an agent is a tool of another', async () => {
+    const { agent: expert, model } = agentWith(['42'], { name: 'expert' })
+    const { agent } = agentWith(
+      [{ toolCalls: [{ name: 'ask_expert', args: { request: 'the answer?' } }] }, 'done'],
+      {
+        tools: [expert.asTool({ name: 'ask_expert', description: 'Knows.' })],
+      },
+    )
+    const out = await agent(ask())
+    expect(out.chunks.at(2)).toMatchObject({ outcome: { kind: 'value', value: { text: '42' } } })
+    expect(model.calls[0]?.messages.at(-1)).toMatchObject({ role: 'user' })
+  })
+})
