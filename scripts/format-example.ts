@@ -51,11 +51,11 @@ const chunks: { [name: string]: Value }[] = [
 const print = (record: Value) => console.log(JSON.stringify(record))
 const seal = (record: { [name: string]: Value }) => print({ ...record, digest: digest(record) })
 
-const lineage = { parents: [parent], operation: 'append', at: at + 2000, extras: {} }
+const lineage = { at: at + 2000, extras: {}, operation: 'append', parents: [parent] }
 seal({ type: 'session', format: 'openrath/session', version: 1, id: session, branch, lineage })
 let previous: string | null = null
 for (const chunk of chunks) {
-  previous = digest({ ...chunk, previous })
-  print({ type: 'chunk', id: previous, chunk })
+  previous = digest([previous, chunk])
+  print({ type: 'chunk', id: previous, chunk: JSON.parse(canonical(chunk)) })
 }
 seal({ type: 'end', session, head: previous, length: chunks.length })

@@ -22,7 +22,23 @@ const enoughProblems = 100
  */
 export const canonicalJson = configure({ deterministic: true, strict: true }) as (value: unknown) => string
 
-/** A deep, frozen copy of plain JSON data. Anything JSON cannot hold is added to `problems` by its path. */
+/** Keys such as "10", which JavaScript puts first, in numeric order, whatever order they were written in. */
+const integerKey = /"(?:0|[1-9]\d*)":/
+/** Whether any copy ever met one. They are rare, and looking for them in every text costs more than writing it. */
+let metIntegerKey = false
+
+/**
+ * The same, several times faster, for data whose keys were written in order: what `copyJson` and the checks of a chunk make.
+ */
+export function canonicalJsonOfOrdered(value: unknown): string {
+  const text = JSON.stringify(value)
+  return metIntegerKey && integerKey.test(text) ? canonicalJson(value) : text
+}
+
+/**
+ * A deep, frozen copy of plain JSON data, its keys in canonical order. Anything JSON cannot hold is added to `problems` by its
+ * path; with an empty `path` none are built, which is faster where problems are rare and a second look can name them.
+ */
 export function copyJson(value: unknown, path: string, problems: Problem[], depth = 0): Json {
   switch (typeof value) {
     case 'string':
@@ -51,20 +67,39 @@ export function copyJson(value: unknown, path: string, problems: Problem[], dept
 
 function copyArray(value: readonly unknown[], path: string, problems: Problem[], depth: number): Json {
   const copy = new Array<Json>(value.length)
-  for (let i = 0; i < value.length; i++) copy[i] = copyJson(value[i], `${path}[${i}]`, problems, depth + 1)
+  for (let i = 0; i < value.length; i++) copy[i] = copyJson(value[i], itemPath(path, i), problems, depth + 1)
   return Object.freeze(copy)
 }
 
 function copyObject(value: object, path: string, problems: Problem[], depth: number): Json {
   const copy: Record<string, Json> = {}
-  for (const key of Object.keys(value)) {
+  for (const key of inOrder(Object.keys(value))) {
     const member = (value as Record<string, unknown>)[key]
     if (member === undefined) continue
-    const copied = copyJson(member, `${path}.${key}`, problems, depth + 1)
+    const copied = copyJson(member, memberPath(path, key), problems, depth + 1)
+    if (!metIntegerKey && isDigit(key.charCodeAt(0))) metIntegerKey = true
     if (key === '__proto__') Object.defineProperty(copy, key, { value: copied, enumerable: true })
     else copy[key] = copied
   }
   return Object.freeze(copy)
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39
+}
+
+/** Sorts keys by UTF-16 code unit, as RFC 8785 does; most come sorted. */
+export function inOrder(keys: string[]): string[] {
+  for (let i = 1; i < keys.length; i++) if ((keys[i - 1] as string) > (keys[i] as string)) return keys.sort()
+  return keys
+}
+
+export function memberPath(path: string, key: string): string {
+  return path === '' ? '' : `${path}.${key}`
+}
+
+export function itemPath(path: string, index: number): string {
+  return path === '' ? '' : `${path}[${index}]`
 }
 
 /** Freezes data that nobody else holds, such as what `JSON.parse` returned, all the way down. */

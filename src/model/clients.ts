@@ -113,7 +113,7 @@ const loadPackage: Load = async name => (await packages[name]()) as never
 function loading(load: Load = loadPackage): Load {
   return async name => {
     try {
-      return await load(name)
+      return (await load(name)) as never
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
       throw new RathError(

@@ -127,7 +127,11 @@ class Search {
   }
 
   #missing(): RathError {
-    const { keyName, hostName } = this.#says
+    const { apiKey, keyName, baseURL, hostName } = this.#says
+    const unset = [
+      ...(apiKey === undefined ? [keyName] : []),
+      ...(baseURL === undefined && this.#own === undefined ? [hostName] : []),
+    ]
     this.#entry()
     const { paths, providers } = this.#config as Config
     const listed = providers.map(entry => `${show(entry.name)} (${entry.kind})`).join(', ') || 'none'
@@ -136,10 +140,10 @@ class Search {
       [
         `No credentials for ${this.#kind}. Looked at:`,
         '  new Provider({ apiKey, baseURL }): not given',
-        `  the environment: ${keyName} and ${hostName} are not both there`,
+        `  the environment: not set: ${unset.join(', ')}`,
         `  ${paths[0]}: llm.providers has ${listed}`,
         `  ${paths[1]}: no key for them`,
-        `Set ${keyName}, or add a provider of kind ${this.#kind} with its key to one of the files.`,
+        `Set ${unset.join(' and ')}, or add a provider of kind ${this.#kind} with its key to one of the files.`,
       ].join('\n'),
       { data: { kind: this.#kind, variable: keyName, paths: [...paths] } },
     )

@@ -48,7 +48,6 @@ export interface ProviderSecrets {
 }
 
 let readSecrets: (provider: Provider) => ProviderSecrets
-let fromSource: (options: ProviderOptions, source: string) => Provider
 
 /** A model with everything needed to call it. Frozen; printing it in any way never shows a key. */
 export class Provider {
@@ -87,7 +86,7 @@ export class Provider {
   /** A provider of the config file by its name; the default one without a name. */
   static fromConfig(name?: string, surroundings: Surroundings = processSurroundings()): Provider {
     const found = findConfigProvider(name, surroundings)
-    return fromSource(optionsOf(found), found.source)
+    return providerFrom(optionsOf(found), found.source)
   }
 
   toString(): string {
@@ -105,10 +104,6 @@ export class Provider {
 
   static {
     readSecrets = provider => provider.#secrets
-    fromSource = (options, source) => {
-      sourceOf.set(options, source)
-      return new Provider(options)
-    }
   }
 }
 
@@ -117,11 +112,12 @@ export function secretsOf(provider: Provider): ProviderSecrets {
   return readSecrets(provider)
 }
 
+/** A provider whose key and address were written down somewhere else than in a caller's code. */
 export function providerFrom(options: ProviderOptions, source: string): Provider {
-  return fromSource(options, source)
+  sourceOf.set(options, source)
+  return new Provider(options)
 }
 
-/** Where options came from, when not from a caller's code. */
 const sourceOf = new WeakMap<ProviderOptions, string>()
 
 /** Options of a provider that a config file describes, for this model or its own. */

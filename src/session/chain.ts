@@ -3,6 +3,7 @@ import type { Chunk, ChunkBody } from './chunk.ts'
 import { chunkText } from './chunk-text.ts'
 import { emptyFold, type Fold, fold } from './fold.ts'
 import { identify, identityOf } from './identity.ts'
+import { withField } from './parse.ts'
 import { perceive, stateAfter } from './state.ts'
 
 /**
@@ -106,7 +107,7 @@ export function link(previous: Chunk | undefined, body: ChunkBody, id?: Digest):
 
 /** The same content behind another chunk: it keeps its branch and says where it came from. */
 export function relink(previous: Chunk | undefined, chunk: Chunk): Chunk {
-  return link(previous, { ...chunk, origin: identityOf(chunk) } as ChunkBody)
+  return link(previous, withField(chunk, { origin: identityOf(chunk) }))
 }
 
 export function isLinked(value: unknown): value is Chunk {

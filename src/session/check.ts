@@ -1,5 +1,14 @@
 import { show } from '../base/errors.ts'
-import { copyJson, isPlainObject, type Json, type JsonObject, type Problem } from '../base/json.ts'
+import {
+  copyJson,
+  inOrder,
+  isPlainObject,
+  itemPath,
+  type Json,
+  type JsonObject,
+  memberPath,
+  type Problem,
+} from '../base/json.ts'
 
 /**
  * Turns an unknown value into its normal, frozen form, or says what is wrong with it. A check adds to `problems`
@@ -10,30 +19,47 @@ export type Check<T> = (value: unknown, path: string, problems: Problem[]) => T
 /** A record's fields by name. A required field is named in `required`; any other field is refused. */
 export interface Fields {
   readonly checks: { readonly [name: string]: Check<unknown> }
+  /** The names of the fields in canonical order, in which they are written. */
+  readonly names: readonly string[]
   readonly required: readonly string[]
 }
 
 export function fields(checks: Fields['checks'], required: readonly string[]): Fields {
-  return { checks, required }
+  return { checks, names: inOrder(Object.keys(checks)), required }
 }
 
-/** Copies the known fields of `value` onto `target`. */
+/** Copies the known fields of `value` onto `target`; `at` fills in for a time that is left out. */
 export function checkFields(
   value: Record<string, unknown>,
-  { checks, required }: Fields,
+  { checks, names, required }: Fields,
   path: string,
   problems: Problem[],
   target: Record<string, unknown>,
+  at?: number,
+): void {
+  let known = 0
+  for (const name of names) {
+    const field = value[name]
+    if (field !== undefined) {
+      known++
+      target[name] = (checks[name] as Check<unknown>)(field, memberPath(path, name), problems)
+    } else if (name === 'at' && at !== undefined) target.at = at
+  }
+  if (known < Object.keys(value).length) refuseUnknown(value, checks, path, problems)
+  for (const name of required) {
+    if (value[name] === undefined) problems.push({ path: memberPath(path, name), message: 'is missing' })
+  }
+}
+
+function refuseUnknown(
+  value: Record<string, unknown>,
+  checks: Fields['checks'],
+  path: string,
+  problems: Problem[],
 ): void {
   for (const name of Object.keys(value)) {
-    const field = value[name]
-    if (field === undefined) continue
-    const check = Object.hasOwn(checks, name) ? checks[name] : undefined
-    if (check) target[name] = check(field, `${path}.${name}`, problems)
-    else problems.push({ path: `${path}.${name}`, message: unknownField(name, checks) })
-  }
-  for (const name of required) {
-    if (value[name] === undefined) problems.push({ path: `${path}.${name}`, message: 'is missing' })
+    if (value[name] === undefined || Object.hasOwn(checks, name)) continue
+    problems.push({ path: memberPath(path, name), message: unknownField(name, checks) })
   }
 }
 
@@ -62,7 +88,7 @@ export function list<T>(check: Check<T>): Check<readonly T[]> {
     }
     // Made at its full length: a list that grows by push keeps room that a frozen one never needs.
     const copy = new Array<T>(value.length)
-    for (let i = 0; i < value.length; i++) copy[i] = check(value[i], `${path}[${i}]`, problems)
+    for (let i = 0; i < value.length; i++) copy[i] = check(value[i], itemPath(path, i), problems)
     return Object.freeze(copy)
   }
 }

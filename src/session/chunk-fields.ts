@@ -56,7 +56,7 @@ function content<T extends AnswerPart>(cases: { [type: string]: Fields }): Check
       problems.push({ path, message: `must be a string or an array of parts, not ${show(value)}` })
       return []
     }
-    return Object.freeze(value === '' ? [] : [Object.freeze({ type: 'text', text: value }) as unknown as T])
+    return Object.freeze(value === '' ? [] : [Object.freeze({ text: value, type: 'text' }) as unknown as T])
   }
 }
 
@@ -77,14 +77,14 @@ const usage: Check<Usage> = (value, path, problems) => {
   const given = record<Partial<Usage>>(usageFields)(value, path, problems)
   const input = given.inputTokens ?? 0
   const output = given.outputTokens ?? 0
-  const filled: Usage = {
+  return Object.freeze({
+    cachedInputTokens: given.cachedInputTokens ?? 0,
+    ...(given.cost !== undefined && { cost: given.cost }),
     inputTokens: input,
     outputTokens: output,
-    cachedInputTokens: given.cachedInputTokens ?? 0,
     reasoningTokens: given.reasoningTokens ?? 0,
     totalTokens: given.totalTokens ?? input + output,
-  }
-  return Object.freeze(given.cost === undefined ? filled : { ...filled, cost: given.cost })
+  })
 }
 const usageFields = fields(
   {

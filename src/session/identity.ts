@@ -1,12 +1,16 @@
-import { type Digest, digestOf } from '../base/digest.ts'
+import { type Digest, sha256 } from '../base/digest.ts'
+import { canonicalJsonOfOrdered } from '../base/json.ts'
 import type { Chunk, ChunkBody } from './chunk.ts'
 
 /**
- * A chunk's `id`: the digest of everything it records and of its predecessor's id, so that no byte before or in it
- * can change without changing it.
+ * A chunk's `id`: the digest of the canonical JSON of `[previous id, chunk]`, so that no byte before or in it can change
+ * without changing it.
  */
 export function identify(body: ChunkBody, previous: Digest | undefined): Digest {
-  return digestOf({ ...body, previous: previous ?? null })
+  const chunk = { ...body } as { content?: readonly unknown[] }
+  // V8 writes an array that is not frozen in half the time.
+  if (chunk.content) chunk.content = [...chunk.content]
+  return sha256(canonicalJsonOfOrdered([previous ?? null, chunk]))
 }
 
 /** What stays the same about a chunk however often it is merged. */

@@ -49,14 +49,13 @@ export function lineage(
       `${operation}: at must be milliseconds since the epoch, not ${show(at)}.`,
     )
   }
-  const line: { -readonly [K in keyof Lineage]: Lineage[K] } = {
-    parents: Object.freeze(parents),
-    operation,
-    at,
-    extras: extras === undefined ? noExtras : (toJson(extras, `${operation}: extras`) as JsonObject),
-  }
+  // Fields in canonical order, like those of chunks: read back from a file, a lineage is the same to the byte.
+  const line = { at } as { -readonly [K in keyof Lineage]: Lineage[K] }
   if (by !== undefined) line.by = by
+  line.extras = extras === undefined ? noExtras : (toJson(extras, `${operation}: extras`) as JsonObject)
   if (label !== undefined) line.label = label
+  line.operation = operation
+  line.parents = Object.freeze(parents)
   return Object.freeze(line)
 }
 

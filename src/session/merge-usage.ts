@@ -1,6 +1,7 @@
 import type { Digest } from '../base/digest.ts'
 import type { Chunk, ChunkBody, LeftOutChunk } from './chunk.ts'
 import { identityOf } from './identity.ts'
+import { withField } from './parse.ts'
 import { addUsage, noUsage, type Usage } from './usage.ts'
 
 /**
@@ -20,7 +21,7 @@ export class CountedUsage {
     const left = this.#new(before)
     if (left.length === before.length) return undefined
     const { usage: _, leftOut: __, ...rest } = merge
-    return { ...rest, ...spentOn(left), origin: identityOf(merge) } as ChunkBody
+    return withField(rest as ChunkBody, { ...spentOn(left), origin: identityOf(merge) } as Partial<ChunkBody>)
   }
 
   /** For the record of this merge: what the sides spent that counts nowhere yet. */

@@ -1,5 +1,5 @@
 import { RathError, show } from '../base/errors.ts'
-import { isPlainObject, type Problem, refuse } from '../base/json.ts'
+import { inOrder, isPlainObject, memberPath, type Problem, refuse } from '../base/json.ts'
 import { checkFields, type Fields } from './check.ts'
 import type { ChunkBody, ChunkKind } from './chunk.ts'
 import { given, recorded } from './chunk-fields.ts'
@@ -29,12 +29,29 @@ function parse(
     const kinds = Object.keys(table).join(', ')
     throw new RathError('invalid-chunk', `${name}.kind is ${show(kind)}; it must be one of ${kinds}.`)
   }
+  const whole = withoutShorthand(input)
+  const check = (path: string, problems: Problem[]) => {
+    const body: Record<string, unknown> = {}
+    checkFields(whole, table[kind], path, problems, body, at)
+    checkWhole[kind]?.(body, path, problems)
+    return body as unknown as ChunkBody
+  }
+  // Paths are worth building only where there is something to say.
+  const found: Problem[] = []
+  const body = check('', found)
+  if (found.length === 0) return body
   const problems: Problem[] = []
-  const body: Record<string, unknown> = at === undefined ? {} : { kind, at }
-  checkFields(withoutShorthand(input), table[kind], name, problems, body)
-  checkWhole[kind]?.(body, name, problems)
+  check(name, problems)
   refuse('invalid-chunk', `${name} of kind ${kind} cannot be recorded`, problems)
-  return body as unknown as ChunkBody
+  return body
+}
+
+/** A body with one more field, its fields in canonical order as `parse` leaves them. */
+export function withField(body: ChunkBody, field: Partial<ChunkBody>): ChunkBody {
+  const whole: Record<string, unknown> = { ...body, ...field }
+  const ordered: Record<string, unknown> = {}
+  for (const name of inOrder(Object.keys(whole))) ordered[name] = whole[name]
+  return ordered as unknown as ChunkBody
 }
 
 /** `text`, `reasoning` and `toolCalls` become `content`, in that order of telling: thought, said, asked. */
@@ -69,25 +86,25 @@ const checkWhole: {
     // A model may truly answer nothing; such an answer is evidence, and its finish reason says that it is one.
     if (body.finishReason === undefined) saysSomething(body, path, problems)
     const calls = ((body.content ?? []) as readonly AnswerPart[]).filter(part => part?.type === 'tool-call')
-    const ids = new Set(calls.map(call => call.id))
-    if (ids.size < calls.length) {
+    if (calls.length > 1 && new Set(calls.map(call => call.id)).size < calls.length) {
       problems.push({
-        path: `${path}.content`,
+        path: memberPath(path, 'content'),
         message: 'has two tool calls with the same id; give each its own',
       })
     }
   },
   compress(body, path, problems) {
     if ((body.replaced as readonly unknown[])?.length === 0) {
-      problems.push({ path: `${path}.replaced`, message: 'must name at least one chunk' })
+      problems.push({ path: memberPath(path, 'replaced'), message: 'must name at least one chunk' })
     }
   },
 }
 
 function saysSomething(body: Record<string, unknown>, path: string, problems: Problem[]): void {
   const content = body.content as readonly AnswerPart[] | undefined
-  if (!Array.isArray(content) || problems.some(problem => problem.path.startsWith(`${path}.content`))) return
+  const place = memberPath(path, 'content')
+  if (!Array.isArray(content) || problems.some(problem => problem.path.startsWith(place))) return
   if (content.every(part => (part.type === 'text' || part.type === 'reasoning') && part.text === '')) {
-    problems.push({ path: `${path}.content`, message: 'is empty; give it text, an image or a file' })
+    problems.push({ path: place, message: 'is empty; give it text, an image or a file' })
   }
 }

@@ -4,7 +4,7 @@ import { type Branch, branchOff, checkLabel, trunk } from './branch.ts'
 import { backwards, chunkAt, isLinked, knownId, lengthOf, link, previousOf } from './chain.ts'
 import type { Chunk, ChunkBody, ChunkInput } from './chunk.ts'
 import { type Lineage, lineage, type OperationOptions } from './lineage.ts'
-import { parseChunk } from './parse.ts'
+import { parseChunk, withField } from './parse.ts'
 import { anchored } from './summary.ts'
 
 /** Everything a session is. The operations below take one and return another; `Session` is the object that carries both. */
@@ -44,7 +44,7 @@ export function linkAll(
   branch: Branch,
 ): Chunk | undefined {
   let last = tip
-  for (const body of bodies) last = link(last, branch === trunk ? body : { ...body, branch })
+  for (const body of bodies) last = link(last, branch === trunk ? body : withField(body, { branch }))
   return last
 }
 

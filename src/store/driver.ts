@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { Digest } from '../base/digest.ts'
 import type { ChunkKind } from '../session/chunk.ts'
 import type { GcReport, RunRow, RunStatus, SessionFilter, SessionRow } from './spec.ts'
@@ -10,7 +11,8 @@ export interface StoreDriver {
   readonly url: string
   /**
    * One transaction: loads what `touched` names into a unit of work, runs `decide` on it, and writes what it left there.
-   * Nobody else can change those rows in between. When `decide` throws, or the write fails, nothing happened.
+   * Nobody else can change those rows in between. When `decide` throws, or the write fails, nothing happened. A session's
+   * head or a chunk's predecessor that is not stored fails it with `chunk-missing`: `put` then writes the chunks again.
    */
   commit(touched: Touched, decide: (unit: Unit) => void): Promise<void>
 
@@ -85,6 +87,7 @@ export interface ChunkRow extends StoredChunk {
   readonly session: string
 }
 
+/** Writing a blob that is there counts as writing it now, so that a sweep leaves it to whoever is about to refer to it. */
 export interface BlobRow {
   readonly id: Digest
   readonly bytes: Uint8Array
@@ -114,6 +117,7 @@ export interface FoundRow {
   readonly id: Digest
   readonly index: number
   readonly body: string
+  /** The session that recorded it first; empty when that one was deleted, never another's. */
   readonly session: string
 }
 

@@ -18,7 +18,7 @@ async function openDriver(url: string, options: StoreOptions): Promise<StoreDriv
   if (typeof url === 'string') {
     if (url === 'memory:') return (await import('./drivers/memory.ts')).memoryDriver()
     if (url.startsWith('sqlite:') && url.length > 'sqlite:'.length) {
-      return (await import('./drivers/sqlite/index.ts')).sqliteDriver(url.slice('sqlite:'.length), options)
+      return (await import('./drivers/sqlite/driver.ts')).sqliteDriver(url.slice('sqlite:'.length), options)
     }
     if (url.startsWith('postgres://') || url.startsWith('postgresql://')) {
       return (await import('./drivers/postgres/index.ts')).postgresDriver(url, options)

@@ -4,7 +4,7 @@ import type { JsonObject } from '../base/json.ts'
 import { chunkAt, lengthOf } from '../session/chain.ts'
 import type { Chunk, ChunkBody, ChunkInput } from '../session/chunk.ts'
 import { identify } from '../session/identity.ts'
-import { parseChunk } from '../session/parse.ts'
+import { parseChunk, withField } from '../session/parse.ts'
 import { type Session, sessionOf, valueFrom } from '../session/session.ts'
 import type { SessionValue } from '../session/value.ts'
 import { ChainLoader } from './chain-loader.ts'
@@ -244,7 +244,7 @@ function extend(id: string, bodies: readonly ChunkBody[], after: Digest | undefi
     }
     let { head, length } = kept
     const rows = bodies.map(body => {
-      const placed = kept.branch === '' ? body : { ...body, branch: kept.branch }
+      const placed = kept.branch === '' ? body : withField(body, { branch: kept.branch })
       const previous = head
       head = identify(placed, previous ?? undefined)
       return encodeChunk(placed, { id: head, index: length++, previous, session: id })

@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { Digest } from '../base/digest.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import type { Chunk, ChunkInput, ChunkKind } from '../session/chunk.ts'

@@ -26,7 +26,7 @@ export interface DispatchOptions {
   readonly limit?: number
   /** Producer path, for approval chunks. */
   readonly by?: string | undefined
-  /** Where path rules of the policy look; the local file system by default. */
+  /** Where path rules of the policy look; by default the local file system, from the folder that the session is placed in. */
   readonly files?: PathFiles | undefined
   /** Asks a person. Without it, a call that needs approval is denied. */
   approve?(request: ApprovalRequest): Promise<ApprovalDecision>
@@ -50,6 +50,7 @@ export interface CallRecord {
 }
 
 const defaultLimit = 8
+const unchanged = Promise.resolve(false)
 const free: Claim = Object.freeze({ resources: [], alone: false })
 
 /**
@@ -105,7 +106,12 @@ class Turn {
       const asked = this.#calls[index] as ToolCallPart
       if ('outcome' in call) {
         const run = async () => this.#record(index, asked, { outcome: call.outcome, approvals: [] })
-        return { claim: free, ready: Promise.resolve(false), run }
+        return { claim: free, ready: unchanged, run }
+      }
+      const isFree = !this.#options.policy && !call.tool.approval
+      if (isFree) {
+        const run = async () => this.#record(index, asked, await this.#execute(call))
+        return { claim: call.claim, ready: unchanged, run }
       }
       const permission = permit(call, rulings, this.#permissions)
       return {
@@ -114,16 +120,16 @@ class Turn {
         run: async () => {
           const given = await permission
           if (given.call === undefined) this.#record(index, asked, given)
-          else this.#record(index, asked, { ...given, ...(await this.#execute(given.call)) })
+          else this.#record(index, asked, { ...(await this.#execute(given.call)), ...given })
         },
       }
     })
   }
 
-  async #execute(call: PreparedCall): Promise<{ outcome: ToolOutcome; durationMs: number }> {
+  async #execute(call: PreparedCall): Promise<Ended> {
     if (this.#failure) throw this.#failure.error
     let durationMs = 0
-    if (this.#cancellation.isAborted) return { outcome: neverStarted, durationMs }
+    if (this.#cancellation.isAborted) return never
     const { session, onProgress, around } = this.#options
     const { tool, parsed: args } = call
     const run = async () => {
@@ -139,7 +145,7 @@ class Turn {
       // Somebody who watches cannot stop a call.
     }
     const outcome = await (around ? around(call, run) : run())
-    return { outcome, durationMs }
+    return { call, outcome, durationMs, approvals: [] }
   }
 
   #record(index: number, call: ToolCallPart, { call: ran, outcome, approvals, durationMs = 0 }: Ended): void {

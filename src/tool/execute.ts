@@ -38,7 +38,7 @@ export function execute(execution: Execution): Promise<ToolOutcome> {
       const message = `The run was cancelled while ${tool.name} was running; it may have taken effect.`
       stop(failed('cancelled', message), cancellation.reason)
     })
-    if (tool.timeout !== undefined) {
+    if (tool.timeout !== undefined && Number.isFinite(tool.timeout)) {
       timer = setTimeout(() => {
         const message = `${tool.name} did not finish within ${tool.timeout} ms and was told to stop; it may have taken effect.`
         stop(failed('timed-out', message), new DOMException(message, 'TimeoutError'))

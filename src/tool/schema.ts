@@ -1,6 +1,14 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec'
 import { RathError, show } from '../base/errors.ts'
-import { isPlainObject, type Json, type JsonObject, type Problem, refuse, toJson } from '../base/json.ts'
+import {
+  freezeJson,
+  isPlainObject,
+  type Json,
+  type JsonObject,
+  type Problem,
+  refuse,
+  toJson,
+} from '../base/json.ts'
 import { compileSchema, pathOf, schemaProblems } from './json-schema.ts'
 import type { ToolSchema } from './spec.ts'
 
@@ -20,7 +28,7 @@ export type Checked =
 export function compileInput(schema: ToolSchema, tool: string, parameters?: JsonObject): CompiledSchema {
   const compiled = compile(schema, `input of ${tool}`)
   const jsonSchema = parameters
-    ? (toJson(parameters, 'parameters') as JsonObject)
+    ? asWritten(parameters, 'parameters')
     : (compiled.jsonSchema ??
       writtenAsJson(schema as StandardSchemaV1, 'input', `The input of ${show(tool)}`))
   if (jsonSchema.type !== undefined && jsonSchema.type !== 'object') {
@@ -54,7 +62,7 @@ function compile(schema: ToolSchema, what: string): CompiledSchema {
     )
   }
   refuse('invalid-argument', `The ${what} is not a JSON Schema that can be used`, schemaProblems(schema))
-  const jsonSchema = toJson(schema, what) as JsonObject
+  const jsonSchema = asWritten(schema, what)
   const validate = compileSchema(jsonSchema)
   return {
     jsonSchema,
@@ -87,7 +95,7 @@ export function writtenAsJson(schema: StandardSchemaV1, side: 'input' | 'output'
   const failures: unknown[] = []
   for (const target of ['draft-2020-12', 'draft-07'] as const) {
     try {
-      return toJson(converter[side]({ target }), what) as JsonObject
+      return asWritten(converter[side]({ target }), what)
     } catch (failure) {
       failures.push(failure)
     }
@@ -98,6 +106,12 @@ export function writtenAsJson(schema: StandardSchemaV1, side: 'input' | 'output'
     `${what} cannot be written as JSON Schema (${reason}); use types that JSON has, or give the JSON Schema as parameters.`,
     { cause: failures[0] },
   )
+}
+
+/** A frozen copy with its keys in the order they were written: models read the first property first. */
+function asWritten(schema: object, what: string): JsonObject {
+  toJson(schema, what)
+  return freezeJson(JSON.parse(JSON.stringify(schema)) as JsonObject)
 }
 
 function cannotWrite(what: string, vendor: string): RathError {

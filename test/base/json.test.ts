@@ -97,11 +97,11 @@ describe('a copy of JSON data', () => {
     const error = refusal(() => toJson(odd, 'args'))
     expect(error.code).toBe('invalid-json')
     expect(error.data.paths).toEqual([
+      'args.big',
       'args.date',
       'args.list[1]',
-      'args.big',
-      'args.nan',
       'args.map',
+      'args.nan',
       'args.run',
     ])
     expect(error.message).toContain('args.date: a Date is not JSON; convert it to plain data first')

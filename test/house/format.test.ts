@@ -41,7 +41,7 @@ test('ids and states of every kind of chunk are what the specification says', as
 
   let id: string | null = null
   for (const record of recordsOf(session.toJSONL()).filter(({ type }) => type === 'chunk')) {
-    id = hash({ ...record.chunk, previous: id })
+    id = hash([id, record.chunk])
     expect(id).toBe(record.id)
   }
   const states = specifiedStates(session.chunks.slice())

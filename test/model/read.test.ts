@@ -123,6 +123,18 @@ describe('parallel calls, one without arguments', () => {
     expect(again.messages[1].reasoning_content).toBe('The user wants two files.')
   })
 
+  test('of a gateway that signs them go back signed', async () => {
+    const { answer, again } = await roundTrip('gateway', 'thought-signature')
+    const call = answer.content.find(part => part.type === 'tool-call')
+    expect(call?.extras).toEqual({ compatible: { thoughtSignature: 'CiQB0e' } })
+    expect(again.messages[1].tool_calls[0]).toEqual({
+      id: 'chatcmpl-tool-1',
+      type: 'function',
+      function: { name: 'read_file', arguments: '{"path":"a.txt"}' },
+      extra_content: { google: { thought_signature: 'CiQB0e' } },
+    })
+  })
+
   test('whose arguments were not JSON can be told to every provider', async () => {
     for (const protocol of ['openai-chat', 'openai-responses', 'anthropic', 'gateway'] satisfies Protocol[]) {
       const { again } = await roundTrip(protocol, 'malformed-arguments')

@@ -13,7 +13,7 @@ describe('a session file of version 1', () => {
 
   it('reads as the values it was written from', () => {
     expect(session.verify()).toEqual({ ok: true, checked: 14 })
-    expect(session.head).toBe('11c0c397253f4a0d61d06004551d744ad7a5b5b11339d7541946640bde642936')
+    expect(session.head).toBe('368151988aa76b3a293301faeaba4e5bb91292876aba95695c43a9b0da83c50f')
     expect(session.state).toBe('8c175d8b8b3e61786d21661e2de771aeb955f57b1c4bf00a9069c5ccdfaac896')
     expect(session.lineage).toEqual({
       parents: [],

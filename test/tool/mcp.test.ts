@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest'
 import { type McpOptions, type McpTools, mcpTools } from '../../src/tool/mcp/mcp-tools.ts'
 import type { Tool } from '../../src/tool/spec.ts'
 import { refusalOf } from '../session/make.ts'
-import { call, dispatch, numbered, outcomeOf } from './make.ts'
+import { call, dispatch, numbered, outcomeOf, settle } from './make.ts'
 
 const program = join(import.meta.dirname, 'servers/odd.ts')
 const open: McpTools[] = []
@@ -71,7 +71,7 @@ test('one connection serves many calls at a time', async () => {
   expect(outcomes.map(outcome => outcome.kind === 'value' && outcome.value)).toEqual(
     calls.map((_, i) => `${i}`),
   )
-  expect(processes()).toBe(1)
+  await expect.poll(processes).toBe(1)
 })
 
 test('what the server says about its effects counts only when it is trusted', async () => {
@@ -198,7 +198,7 @@ test('a server that crashes fails the calls it was running, and the next call st
     numbered(call('echo', { text: 'a' }), call('echo', { text: 'b' })),
   )
   expect(again.outcomes).toMatchObject([{ value: 'a' }, { value: 'b' }])
-  expect(processes()).toBe(1)
+  await expect.poll(processes).toBe(1)
 })
 
 test('a server that hangs is timed out and told to cancel, and goes on serving', async () => {
@@ -229,7 +229,7 @@ test('a server that does not start is an error that says what it said', async ()
   const given = odd(['mute'], { signal: controller.signal })
   setTimeout(() => controller.abort(), 100)
   expect((await refusalOf(given)).code).toBe('mcp-unreachable')
-  expect(processes()).toBe(before)
+  await expect.poll(processes).toBe(before)
 })
 
 test('a server that prints where it should not is understood all the same', async () => {
@@ -244,7 +244,7 @@ test('closing takes the server and everything it started with it, however stubbo
     expect(isAlive(pid)).toBe(true)
     await server.close()
     await until(() => !isAlive(pid))
-    expect(processes()).toBe(0)
+    await expect.poll(processes).toBe(0)
     await server.close()
     expect(await outcomeOf(named(server, 'echo'), { text: 'hi' })).toMatchObject({
       error: 'threw',
@@ -263,7 +263,8 @@ test('await using closes it, also with calls still running, and leaves no proces
     await outcomeOf({ ...named(server, 'echo'), effect: 'pure' }, { text: 'x' })
   }
   expect(await running).toMatchObject({ error: 'threw' })
-  expect(processes()).toBe(0)
+  await expect.poll(processes).toBe(0)
+  await settle()
   expect(timers()).toBeLessThanOrEqual(before)
   expect(process.listenerCount('exit')).toBe(
     process.listeners('exit').filter(listener => listener.name !== 'killAll').length,

@@ -100,7 +100,9 @@ test('paths stay inside their roots, links followed', async () => {
   symlinkSync('../outside/inner', join(root, 'inner'))
   symlinkSync('loop', join(root, 'loop'))
   symlinkSync(root, join(folder, 'root-link'))
-  const rules: PolicyRules = { paths: [{ tool: '*', argument: ['path', 'files[*].name'], roots: [root] }] }
+  const rules: PolicyRules = {
+    paths: [{ tool: '*', argument: ['path', 'files[*].name'], roots: [root], base: root }],
+  }
   const inside = [
     'a',
     './a',
@@ -134,14 +136,15 @@ test('paths stay inside their roots, links followed', async () => {
   expect(await verdict(rules, 't', { files: [{ name: 'a' }, { name: '../x' }] })).toBe('deny')
   expect(await verdict(rules, 't', { path: 3 })).toBe('deny')
   expect(await verdict(rules, 't', {})).toBe('allow')
-  const linked: PolicyRules = { paths: [{ tool: '*', roots: [join(folder, 'root-link')] }] }
+  const link = join(folder, 'root-link')
+  const linked: PolicyRules = { paths: [{ tool: '*', roots: [link], base: link }] }
   expect(await verdict(linked, 't', { path: join(root, 'a') })).toBe('allow')
   expect(await verdict(linked, 't', { path: 'sub/a' })).toBe('allow')
 })
 
 test('a file system that will not say where a path leads has not let it through', async () => {
   const denied = () => Promise.reject(Object.assign(new Error('EACCES'), { code: 'EACCES' }))
-  const files = { realpath: denied, readlink: denied }
+  const files = { folder: '/', realpath: denied, readlink: denied }
   const rules = policy({ paths: [{ tool: '*', roots: ['/r'] }] })
   expect(await checkPolicy(rules, { tool: 't', args: { path: 'a' } }, { session, files })).toMatchObject({
     kind: 'deny',
@@ -205,12 +208,40 @@ test('every command of a line must be allowed, and none may be denied', async ()
     'allow',
   )
   expect(await check({ allow: ['ls'], variables: ['CI', 'NODE_*'] }, 'CI=1 NODE_ENV=x ls')).toBe('allow')
-  const redirects = [join(folder, 'root')]
-  expect(await check({ allow: ['ls'], redirects }, `ls > ${folder}/root/list`)).toBe('allow')
-  expect(await check({ allow: ['ls'], redirects }, 'ls > list 2> sub/err')).toBe('allow')
-  expect(await check({ allow: ['ls'], redirects }, 'ls > out/list')).toBe('deny')
-  expect(await check({ allow: ['ls'], redirects }, 'ls > $x')).toBe('deny')
+  const redirecting = async (cmd: string, cwd?: string) => {
+    const rules = policy({ commands: [{ tool: 'sh', allow: ['ls', 'cd', 'env'], redirects: ['root'] }] })
+    const args = cwd === undefined ? { cmd } : { cmd, cwd }
+    return (await checkPolicy(rules, { tool: 'sh', args }, { session: session.to('local', folder) })).kind
+  }
+  for (const line of [`ls > ${folder}/root/list`, 'ls > root/list 2> root/sub/err', 'ls < root/list']) {
+    expect(await redirecting(line), line).toBe('allow')
+  }
+  for (const line of [
+    'ls > list',
+    'ls > root/out/list',
+    'ls > $x',
+    'cd root; ls > root/x',
+    'env -C /etc ls > root/x',
+  ]) {
+    expect(await redirecting(line), line).toBe('deny')
+  }
+  expect(await redirecting('ls > list', 'root')).toBe('allow')
+  expect(await redirecting('ls > root/list', '/etc')).toBe('deny')
   expect(await verdict({ commands: [{ tool: 'sh', allow }] }, 'sh', { cmd: ['ls'] })).toBe('deny')
+})
+
+test('relative roots and paths start at the workspace, so that a policy means what the tool does', async () => {
+  const rules = policy({ paths: [{ tool: '*', roots: ['./root', 'docs'] }] })
+  const check = async (placed: Session, path: string) =>
+    (await checkPolicy(rules, { tool: 't', args: { path } }, { session: placed })).kind
+  const placed = session.to('local', folder)
+  for (const path of ['root/a', './docs/b', 'root', join(folder, 'root/a')]) {
+    expect(await check(placed, path), path).toBe('allow')
+  }
+  for (const path of ['a', 'root-next/a', '../a', 'root/out/a', '/root/a']) {
+    expect(await check(placed, path), path).toBe('deny')
+  }
+  expect(await check(session, join(process.cwd(), 'docs/x'))).toBe('allow')
 })
 
 const rulesOver = fc.record(

@@ -110,7 +110,7 @@ test('what cannot be known for sure is refused and never guessed', async () => {
     'ls \0 rm',
     "x='a[$(rm y)]'; echo $((x))",
     "test -v 'a[$(rm y)]'",
-    "x='$(rm y)'; echo ${x@P}",
+    "x='$(rm y)'; echo $" + '{x@P}',
   ]
   for (const line of lines) await expect(readShell(line), line).rejects.toThrow(ShellProblem)
 })

@@ -1,5 +1,4 @@
 import type { Client } from '@modelcontextprotocol/client'
-import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { RathError } from '../../base/errors.ts'
 import { isPlainObject, type Json } from '../../base/json.ts'
 import { describeThrown } from '../outcome.ts'
@@ -14,6 +13,7 @@ import {
   type McpAnnotations,
   readListing,
 } from './listing.ts'
+import { allPages } from './pages.ts'
 import { readResult } from './result.ts'
 
 export type { McpAddress, McpServer } from './connection.ts'
@@ -60,8 +60,6 @@ export async function mcpTools(server: McpServer, options: McpOptions = {}): Pro
 
 const defaultTimeout = 60_000
 const defaultConnectTimeout = 30_000
-/** A server whose list never ends is stopped here. */
-const mostPages = 100
 
 class ServerTools implements McpTools {
   readonly #options: McpOptions
@@ -211,38 +209,6 @@ class ServerTools implements McpTools {
     const message = `The MCP server ${this.#name} refused ${tool}: ${describeThrown(error)}`
     return new ToolError('threw', message, { cause: error })
   }
-}
-
-async function allPages(client: Client, timeout: number): Promise<unknown[]> {
-  const tools: unknown[] = []
-  const seen = new Set<string>()
-  let cursor: string | undefined
-  for (let page = 0; page < mostPages; page++) {
-    const request = { method: 'tools/list', ...(cursor !== undefined && { params: { cursor } }) }
-    const answer = await client.request(request, rawList, { timeout })
-    tools.push(...answer.tools)
-    cursor = answer.cursor
-    // A cursor that comes back would go round for ever.
-    if (cursor === undefined || seen.has(cursor)) break
-    seen.add(cursor)
-  }
-  return tools
-}
-
-/** Only what is needed of a list, so that one wrong entry does not lose the others. */
-const rawList: StandardSchemaV1<unknown, { tools: unknown[]; cursor: string | undefined }> = {
-  '~standard': {
-    version: 1,
-    vendor: 'openrath',
-    validate(answer) {
-      if (!isPlainObject(answer) || !Array.isArray(answer.tools)) {
-        return { issues: [{ message: 'the list of tools has no tools' }] }
-      }
-      const { tools, nextCursor } = answer
-      const cursor = typeof nextCursor === 'string' ? nextCursor : undefined
-      return { value: { tools, cursor } }
-    },
-  },
 }
 
 function refuseClashes({ clashes }: Listing, server: string): void {

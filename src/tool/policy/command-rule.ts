@@ -1,3 +1,4 @@
+import { isAbsolute } from 'node:path'
 import { matchesAny, matchesGlob } from './match.ts'
 import { isInside, type PathFiles } from './path-root.ts'
 import type { CommandMatch, CommandRule } from './rules.ts'
@@ -6,6 +7,7 @@ import { readShell, type ShellCommand, ShellProblem, type ShellScript } from './
 /** Why a command line is denied; undefined when it is not. */
 export async function commandRefusal(
   line: string,
+  cwd: string,
   rule: CommandRule,
   files: () => Promise<PathFiles>,
 ): Promise<string | undefined> {
@@ -29,12 +31,23 @@ export async function commandRefusal(
   const roots = rule.redirects ?? (rule.allow ? [] : undefined)
   for (const target of roots ? script.redirects : []) {
     if (target === undefined) return 'the command redirects to a file that is only known when it runs'
-    const base = roots?.[0]
-    if (base === undefined || !(await isInside(target, base, roots as readonly string[], await files()))) {
+    if (!isAbsolute(target) && script.commands.some(moves)) {
+      return `the command redirects to ${target} from a folder that is only known when it runs`
+    }
+    if (!(await isInside(target, cwd, roots as readonly string[], await files()))) {
       return `the command redirects to ${target}`
     }
   }
   return undefined
+}
+
+/** Commands that change the folder, their own or that of what they start. */
+function moves({ name, args }: ShellCommand): boolean {
+  if (/(^|\/)(cd|pushd|popd|chroot)$/.test(name)) return true
+  return (
+    /(^|\/)(env|sudo)$/.test(name) &&
+    args.some(word => /^(-[a-zA-Z]*[CDR]|--chdir|--chroot)/.test(word ?? ''))
+  )
 }
 
 export function describeCommand(match: CommandMatch): string {

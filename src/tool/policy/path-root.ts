@@ -2,6 +2,8 @@ import { isAbsolute, join, parse, sep } from 'node:path'
 
 /** What is asked of a file system to know where a path really leads. Rejects with `code: 'ENOENT'` for what is not there. */
 export interface PathFiles {
+  /** The workspace: what relative paths and roots start from. An absolute path. */
+  readonly folder: string
   realpath(path: string): Promise<string>
   readlink(path: string): Promise<string>
 }
@@ -9,17 +11,20 @@ export interface PathFiles {
 /** As many links as Linux follows before it gives up. */
 const mostLinks = 40
 
-/** True when a path, followed as the system would follow it, lies in one of the roots. False when nobody can tell. */
+/**
+ * True when a path, followed as the system would follow it, lies in one of the roots. False when nobody can tell. A relative
+ * path starts at `base`, which itself starts at the workspace.
+ */
 export async function isInside(
   path: string,
   base: string,
   roots: readonly string[],
   files: PathFiles,
 ): Promise<boolean> {
-  const real = await resolvePath(path, base, files)
+  const real = await resolvePath(path, isAbsolute(base) ? base : files.folder + sep + base, files)
   if (real === undefined) return false
   for (const root of roots) {
-    const realRoot = await resolvePath(root, base, files)
+    const realRoot = await resolvePath(root, files.folder, files)
     if (realRoot === undefined) continue
     if (real === realRoot || real.startsWith(realRoot.endsWith(sep) ? realRoot : realRoot + sep)) return true
   }
@@ -32,7 +37,8 @@ export async function isInside(
  */
 async function resolvePath(path: string, base: string, files: PathFiles): Promise<string | undefined> {
   if (path.includes('\0')) return undefined
-  const whole = isAbsolute(path) ? path : join(base, '.') + sep + path
+  // Not joined by the library, which would take `link/..` apart by its letters.
+  const whole = isAbsolute(path) ? path : base + sep + path
   let here = parse(whole).root
   if (here === '') return undefined
   const rest = segmentsOf(whole.slice(here.length)).reverse()

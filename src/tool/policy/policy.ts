@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { type RathError, show } from '../../base/errors.ts'
 import { isPlainObject, type Json, type Problem, refuse } from '../../base/json.ts'
 import type { Session } from '../../session/session.ts'
@@ -23,7 +24,7 @@ export interface PolicyContext {
   readonly session: Session
   /** Calls of the running turn that were let through before this one. */
   readonly before?: readonly PolicyCall[]
-  /** Where path rules look; the local file system by default. */
+  /** Where path rules look; by default the local file system, from the folder that the session is placed in. */
   readonly files?: PathFiles | undefined
 }
 
@@ -97,8 +98,7 @@ function fits(rule: CallRule, call: PolicyCall, quantifier: 'any' | 'all'): bool
 async function pathRefusal(rule: PathRule, args: Json, context: PolicyContext): Promise<string | undefined> {
   for (const path of textsAt(args, rule.argument ?? 'path')) {
     if (path === undefined) return 'a path is not a string'
-    const base = rule.base ?? (rule.roots[0] as string)
-    if (!(await isInside(path, base, rule.roots, await filesOf(context)))) {
+    if (!(await isInside(path, rule.base ?? '.', rule.roots, await filesOf(context)))) {
       return `${show(path)} leads outside ${rule.roots.join(', ')}`
     }
   }
@@ -112,7 +112,8 @@ async function lineRefusal(
 ): Promise<string | undefined> {
   for (const line of textsAt(args, rule.argument ?? 'cmd')) {
     if (line === undefined) return 'a command is not a string'
-    const reason = await commandRefusal(line, rule, () => filesOf(context))
+    const [cwd = '.'] = textsAt(args, rule.cwd ?? 'cwd')
+    const reason = await commandRefusal(line, cwd, rule, () => filesOf(context))
     if (reason !== undefined) return reason
   }
   return undefined
@@ -123,8 +124,12 @@ function textsAt(args: Json, paths: string | readonly string[]): (string | undef
   return values.map(value => (typeof value === 'string' ? value : undefined))
 }
 
-async function filesOf({ files }: PolicyContext): Promise<PathFiles> {
-  return files ?? (await import('node:fs/promises'))
+async function filesOf({ files, session }: PolicyContext): Promise<PathFiles> {
+  if (files) return files
+  const { realpath, readlink } = await import('node:fs/promises')
+  const { spec, workspace } = session.placement ?? {}
+  const placed = workspace?.path ?? (typeof spec === 'string' ? spec : '.')
+  return { folder: resolve(placed), realpath, readlink: path => readlink(path) }
 }
 
 /** Calls that ran, in the history and in the running turn. One that was refused did not run. */
@@ -186,6 +191,6 @@ function problemOf(key: string, rule: unknown): string | undefined {
 const fieldsOf: { readonly [part: string]: readonly string[] } = {
   call: ['tool', 'when', 'reason'],
   paths: ['tool', 'argument', 'roots', 'base'],
-  commands: ['tool', 'argument', 'allow', 'deny', 'variables', 'redirects'],
+  commands: ['tool', 'argument', 'allow', 'deny', 'variables', 'redirects', 'cwd'],
   calls: ['tool', 'most'],
 }

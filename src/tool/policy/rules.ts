@@ -36,8 +36,9 @@ export interface PathRule {
   readonly tool: string | readonly string[]
   /** Paths into the arguments; `path` by default. An argument that is absent is not checked. */
   readonly argument?: string | readonly string[]
+  /** Folders, relative to the workspace or absolute. */
   readonly roots: readonly string[]
-  /** What relative paths are relative to; the first root by default. */
+  /** What relative paths in the arguments start from; the workspace by default, as for the tools that take them. */
   readonly base?: string
 }
 
@@ -54,6 +55,8 @@ export interface CommandRule {
   readonly variables?: readonly string[]
   /** Folders that redirections may read and write. With `allow`: none by default; else any. */
   readonly redirects?: readonly string[]
+  /** The argument that says where the command runs, for relative redirections; `cwd` by default. */
+  readonly cwd?: string
 }
 
 /** The first words of a command, each a glob: `git status` fits `git status -s`. Or a function over the whole of it. */

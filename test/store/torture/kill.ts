@@ -24,17 +24,22 @@ export async function killRepeatedly(options: Kills): Promise<number> {
   let begun = 0
   let ended = 0
   let writing = 0
+  const stop = (error: unknown): never => {
+    begun = kills
+    throw error
+  }
   const lane = async () => {
     while (begun < kills) {
       const number = begun++
       const killAfter = number % 8 === 0 ? 0 : 1 + Math.floor(Math.random() * 150)
       const durability = options.durability ?? (number % 2 === 0 ? 'full' : 'normal')
       const args = [url, durability, String(number)]
-      if (await killOnce(args, killAfter, acknowledged)) writing++
+      if (await killOnce(args, killAfter, acknowledged).catch(stop)) writing++
       onKill?.(++ended)
     }
   }
-  await Promise.all(Array.from({ length: lanes }, lane))
+  const lanesEnded = await Promise.allSettled(Array.from({ length: lanes }, lane))
+  for (const end of lanesEnded) if (end.status === 'rejected') throw end.reason
   return writing
 }
 

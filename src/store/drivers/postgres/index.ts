@@ -147,16 +147,21 @@ async function prepare(pool: Pool, readOnly: boolean): Promise<void> {
 /** Follows a chain one chunk further than asked for, because the last chunk's predecessor is known here by its number alone. */
 async function chunkRows(pool: Pool, head: string, from: number, limit: number): Promise<StoredChunk[]> {
   if (!isDigest(head)) return []
+  // Subqueries and not joins: one lookup a chunk, whatever the server believes about the size of the table.
   const rows = await pool.query<{ id: string; previous: number | null; index: number; body: string }>(
-    `WITH RECURSIVE chain (n, previous, position, step) AS (
-       SELECT n, previous, position, 1::bigint FROM openrath.chunk WHERE id = decode($1, 'hex') AND position >= $2::bigint
+    `WITH RECURSIVE chain (n, id, previous, position, step) AS (
+       SELECT n, id, previous, position, 1::bigint FROM openrath.chunk
+       WHERE id = decode($1, 'hex') AND position >= $2::bigint
        UNION ALL
-       SELECT chunk.n, chunk.previous, chunk.position, chain.step + 1 FROM chain JOIN openrath.chunk ON chunk.n = chain.previous
+       SELECT before.n, before.id, before.previous, before.position, chain.step + 1
+       FROM chain CROSS JOIN LATERAL (
+         SELECT n, id, previous, position FROM openrath.chunk WHERE chunk.n = chain.previous LIMIT 1
+       ) AS before
        WHERE chain.position >= $2::bigint AND chain.step <= $3::bigint
      )
-     SELECT encode(chunk.id, 'hex') AS id, chain.previous, chain.position AS index,
-       CASE WHEN chain.position >= $2::bigint AND chain.step <= $3::bigint THEN chunk.body ELSE '' END AS body
-     FROM chain JOIN openrath.chunk ON chunk.n = chain.n ORDER BY chain.step`,
+     SELECT encode(id, 'hex') AS id, previous, position AS index, CASE WHEN position >= $2::bigint AND step <= $3::bigint
+       THEN (SELECT body FROM openrath.chunk WHERE chunk.n = chain.n) ELSE '' END AS body
+     FROM chain ORDER BY step`,
     [head, from, limit],
   )
   const wanted = rows.filter((row, i) => row.index >= from && i < limit)

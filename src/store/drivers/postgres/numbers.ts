@@ -1,6 +1,6 @@
 import type { Connection } from './connection.ts'
 
-const blockSize = 1000
+export const blockSize = 1000
 
 /**
  * The small numbers that rows refer to each other by. A connection reserves them by the thousand, so that a writer knows them without asking.

@@ -80,7 +80,7 @@ export const migrations: readonly string[] = [
     blobs text[] COLLATE "C" NOT NULL,
     UNIQUE (run, key, occurrence)
   );
-  CREATE TABLE openrath.unindexed (chunk bigint PRIMARY KEY);
+  CREATE TABLE openrath.unindexed (first bigint PRIMARY KEY, last bigint NOT NULL);
   CREATE TABLE openrath.word (
     chunk bigint PRIMARY KEY,
     size integer NOT NULL,

@@ -4,12 +4,19 @@ import type { Pool } from './pool.ts'
 import { beginShared } from './schema.ts'
 import { fromText } from './text.ts'
 
-/** Chunks wait for the word index in a queue, because they do not become visible in the order of their numbers. */
+const notIndexed = 'NOT EXISTS (SELECT FROM openrath.word WHERE word.chunk = chunk.n)'
+
+/**
+ * Chunks wait for the word index in a queue of ranges, because they do not become visible in the order of their numbers. Every
+ * range in the queue has a chunk that is not indexed, so that as many ranges are enough as chunks are asked for.
+ */
 export async function unindexed(pool: Pool, limit: number): Promise<IndexRow[]> {
   return pool.query(
     `SELECT encode(chunk.id, 'hex') AS id, chunk.body
-     FROM (SELECT chunk FROM openrath.unindexed ORDER BY chunk LIMIT $1) AS waiting JOIN openrath.chunk ON chunk.n = waiting.chunk
-     ORDER BY chunk.n`,
+     FROM (
+       SELECT DISTINCT chunk.n FROM (SELECT first, last FROM openrath.unindexed ORDER BY first LIMIT $1) AS waiting
+       JOIN openrath.chunk ON chunk.n BETWEEN waiting.first AND waiting.last WHERE ${notIndexed} ORDER BY chunk.n LIMIT $1
+     ) AS next JOIN openrath.chunk ON chunk.n = next.n ORDER BY chunk.n`,
     [limit],
   )
 }
@@ -20,22 +27,26 @@ export async function indexChunks(pool: Pool, given: readonly IndexWords[]): Pro
     connection.write([
       { text: beginShared },
       {
-        text: `WITH given AS (
-            SELECT chunk.n, words FROM unnest($1::text[], $2::text[]) AS given (id, words)
-            JOIN openrath.chunk ON chunk.id = decode(given.id, 'hex')
-          ), mine AS MATERIALIZED (
-            SELECT unindexed.chunk FROM openrath.unindexed WHERE chunk IN (SELECT n FROM given) ORDER BY chunk FOR UPDATE
-          ), added AS (
-            INSERT INTO openrath.word (chunk, size, words)
-            SELECT n, cardinality(split), split FROM mine JOIN given ON given.n = mine.chunk,
-              string_to_array(given.words, ' ') AS split WHERE given.words <> '' ON CONFLICT DO NOTHING
-          )
-          DELETE FROM openrath.unindexed WHERE chunk IN (SELECT chunk FROM mine)`,
+        text: `INSERT INTO openrath.word (chunk, size, words)
+          SELECT chunk.n, cardinality(split), split FROM unnest($1::text[], $2::text[]) AS given (id, words)
+          JOIN openrath.chunk ON chunk.id = decode(given.id, 'hex'), string_to_array(given.words, ' ') AS split
+          ORDER BY chunk.n ON CONFLICT DO NOTHING`,
         values: [given.map(row => row.id), given.map(row => row.words)],
+      },
+      {
+        text: `DELETE FROM openrath.unindexed USING (
+            SELECT min(n) AS least, max(n) AS most FROM openrath.chunk
+            WHERE id IN (SELECT decode(given, 'hex') FROM unnest($1::text[]) AS given)
+          ) AS done
+          WHERE first <= done.most AND last >= done.least AND ${drained}`,
+        values: [given.map(row => row.id)],
       },
     ]),
   )
 }
+
+/** A range of the queue in which nothing is left to do. */
+export const drained = `NOT EXISTS (SELECT FROM openrath.chunk WHERE n BETWEEN first AND last AND ${notIndexed})`
 
 /** A word is in a text or not, so what ranks is the text's size: a shorter one with all the words is more about them. */
 export async function searchWords(

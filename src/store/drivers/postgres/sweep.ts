@@ -2,6 +2,7 @@ import type { GcReport } from '../../spec.ts'
 import type { Connection } from './connection.ts'
 import type { Pool } from './pool.ts'
 import { beginAlone } from './schema.ts'
+import { drained } from './search.ts'
 
 /**
  * Marks from every session's head and every recent chunk, then counts or removes the rest. Writers wait while it removes; counting
@@ -11,12 +12,13 @@ export async function sweep(pool: Pool, before: number, dryRun: boolean): Promis
   return pool.transaction(async connection => {
     await connection.query(dryRun ? 'BEGIN ISOLATION LEVEL REPEATABLE READ' : beginAlone)
     await connection.query('CREATE TEMP TABLE reached (n bigint PRIMARY KEY) ON COMMIT DROP')
+    // A subquery and not a join: for a join, the server might read the whole table again for each link of the longest chain.
     await connection.query(
       `INSERT INTO reached
        WITH RECURSIVE chain (n) AS (
          (SELECT head FROM openrath.session WHERE head IS NOT NULL UNION SELECT n FROM openrath.chunk WHERE written >= $1)
-         UNION SELECT chunk.previous FROM chain JOIN openrath.chunk ON chunk.n = chain.n WHERE chunk.previous IS NOT NULL
-       ) SELECT n FROM chain`,
+         UNION SELECT (SELECT previous FROM openrath.chunk WHERE chunk.n = chain.n) FROM chain WHERE n IS NOT NULL
+       ) SELECT n FROM chain WHERE n IS NOT NULL`,
       [Math.ceil(before)],
     )
     await connection.query('ANALYZE reached')
@@ -29,6 +31,7 @@ export async function sweep(pool: Pool, before: number, dryRun: boolean): Promis
           `DELETE FROM openrath.${table} WHERE NOT EXISTS (SELECT FROM reached WHERE reached.n = ${table}.${column})`,
         )
       }
+      await connection.query(`DELETE FROM openrath.unindexed WHERE ${drained}`)
     }
     return { chunks: lost.count, blobs: loose.count, bytes: lost.bytes + loose.bytes }
   })
@@ -42,7 +45,6 @@ const looseBlobs = `FROM openrath.blob WHERE written < $1
 /** Tables whose rows go with a chunk, and the chunks themselves. */
 const dependents = [
   ['word', 'chunk'],
-  ['unindexed', 'chunk'],
   ['chunk_blob', 'chunk'],
   ['chunk', 'n'],
 ] as const

@@ -1,6 +1,7 @@
 import type { BlobRow, ChunkRow, Unit } from '../../driver.ts'
 import type { SessionRow } from '../../spec.ts'
 import type { Connection, Statement, Value } from './connection.ts'
+import { blockSize } from './numbers.ts'
 import { type Loaded, numberRows, type RowNumbers } from './row-numbers.ts'
 import { fromText } from './text.ts'
 import { writeEntries, writeRuns } from './write-runs.ts'
@@ -52,14 +53,11 @@ function* writeChunks(chunks: readonly ChunkRow[], numbers: RowNumbers, now: num
   for (const piece of pieces(fresh, mostRows, chunk => chunk.body.length)) {
     yield {
       inserts: piece.length,
-      text: `WITH fresh AS (
-          INSERT INTO openrath.chunk (n, id, previous, position, session, written, kind, body)
-          SELECT n, decode(id, 'hex'), previous, position, session, $8::bigint, kind, body
-          FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::integer[], $5::bigint[], $6::text[], $7::text[])
-            AS given (n, id, previous, position, session, kind, body)
-          ON CONFLICT (id) DO NOTHING RETURNING n
-        )
-        INSERT INTO openrath.unindexed SELECT n FROM fresh`,
+      text: `INSERT INTO openrath.chunk (n, id, previous, position, session, written, kind, body)
+        SELECT n, decode(id, 'hex'), previous, position, session, $8::bigint, kind, body
+        FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::integer[], $5::bigint[], $6::text[], $7::text[])
+          AS given (n, id, previous, position, session, kind, body)
+        ON CONFLICT (id) DO NOTHING`,
       values: [
         piece.map(chunk => numbers.chunk(chunk.id)),
         piece.map(chunk => chunk.id),
@@ -72,12 +70,26 @@ function* writeChunks(chunks: readonly ChunkRow[], numbers: RowNumbers, now: num
       ],
     }
   }
+  yield* queueForIndex(fresh.map(chunk => numbers.chunk(chunk.id)))
   const blobs = fresh.flatMap(chunk => chunk.blobs.map(blob => ({ chunk: numbers.chunk(chunk.id), blob })))
   if (blobs.length === 0) return
   yield {
     text: `INSERT INTO openrath.chunk_blob (chunk, blob)
       SELECT chunk, decode(blob, 'hex') FROM unnest($1::bigint[], $2::text[]) AS given (chunk, blob) ON CONFLICT DO NOTHING`,
     values: [blobs.map(row => row.chunk), blobs.map(row => row.blob)],
+  }
+}
+
+/** New chunks wait for the word index by the first and last of their numbers, which were handed out side by side. */
+function* queueForIndex(numbers: readonly number[]): Generator<Statement> {
+  if (numbers.length === 0) return
+  const blocks = Map.groupBy(numbers, n => Math.floor(n / blockSize)).values()
+  const ranges = [...blocks].map(block =>
+    block.reduce(([a, b], n) => [Math.min(a, n), Math.max(b, n)], [Infinity, 0]),
+  )
+  yield {
+    text: 'INSERT INTO openrath.unindexed (first, last) SELECT * FROM unnest($1::bigint[], $2::bigint[])',
+    values: [ranges.map(([first]) => first as number), ranges.map(([, last]) => last as number)],
   }
 }
 
