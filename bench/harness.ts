@@ -38,14 +38,15 @@ export const ratioAtMost = (limit: number): Target => ({ of: 'ratio', limit, inc
 export const valueBelow = (limit: number): Target => ({ of: 'value', limit, inclusive: false })
 
 /**
- * Something to time. `prepare` makes what a run needs and is not timed; `operations` is how many a run does. A task
- * whose growth is measured is run several times on what one `prepare` made.
+ * Something to time. `prepare` makes what a run needs, `finish` puts it away, and neither is timed; `operations` is how many
+ * a run does. A task whose growth is measured is run several times on what one `prepare` made.
  */
 export interface Task<Input = unknown> {
   readonly name: string
   readonly operations: number
-  prepare?(): Input
+  prepare?(): Input | Promise<Input>
   run(input: Input): unknown
+  finish?(input: Input): unknown
 }
 
 export interface Rounds {
@@ -182,7 +183,7 @@ export async function measureGrowth<A>(
 
 /** Nanoseconds per operation of one run, or of several in a row behind one collection. */
 async function time<A>(task: Task<A>, { collect = 'minor' }: Rounds, repeats = 1): Promise<number> {
-  const input = task.prepare?.() as A
+  const input = (await task.prepare?.()) as A
   collectGarbage(collect)
   const start = process.hrtime.bigint()
   let result: unknown
@@ -193,6 +194,7 @@ async function time<A>(task: Task<A>, { collect = 'minor' }: Rounds, repeats = 1
   const nanoseconds = Number(process.hrtime.bigint() - start)
   // Looked at after the clock, so that no run can be optimised away.
   if (result === neverReturned) throw new Error('unreachable')
+  await task.finish?.(input)
   return nanoseconds / task.operations / repeats
 }
 
@@ -218,6 +220,12 @@ export function collectGarbage(type: 'major' | 'minor' = 'major'): void {
   }
   if (type === 'minor') globalThis.gc({ type: 'minor', execution: 'sync' })
   else globalThis.gc()
+}
+
+/** A line of two figures that were taken once each. */
+export function compareFigures(what: string, ours: Figure, baseline: Figure, target?: Target): Line {
+  const quotient = ours.value / baseline.value
+  return judge({ what, ours, baseline, ratio: { median: quotient, low: quotient, high: quotient } }, target)
 }
 
 export function judge(line: Omit<Line, 'target' | 'met'>, target: Target | undefined): Line {

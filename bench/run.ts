@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { Bench, Line } from './harness.ts'
 import { printTable, printVerdict } from './table.ts'
 
-const notBenches = new Set(['harness.ts', 'run.ts', 'table.ts'])
+const notBenches = new Set(['appends.ts', 'chunks.ts', 'harness.ts', 'run.ts', 'table.ts'])
 const known = readdirSync(import.meta.dirname)
   .filter(file => file.endsWith('.ts') && !notBenches.has(file))
   .map(file => file.slice(0, -'.ts'.length))

@@ -1,8 +1,10 @@
 import { hash } from 'node:crypto'
 import { type Chunk, type ChunkInput, type GraphNode, Session, sessionGraph } from 'openrath'
+import { build, said, short, turn, type Write } from './chunks.ts'
 import {
   type Bench,
   collectGarbage,
+  compareFigures,
   compareHeap,
   compareTime,
   type Line,
@@ -15,7 +17,6 @@ import {
 } from './harness.ts'
 
 type Report = (line: Line) => void
-type Write = (i: number) => ChunkInput
 
 /** The small heap first: what a million live chunks cost the collector must not show where it does not belong. */
 export const bench: Bench = async report => {
@@ -222,13 +223,7 @@ async function coldMerge(report: Report, million: Session): Promise<void> {
   for (let i = 0; i < 5; i++) await timeOnce(warmUp)
   const baseline = await timeOnce(merging(build(1_000, said), false, 'off 1k, cold too'))
   const ours = await timeOnce(merging(million, false, 'once'))
-  const quotient = ours.value / baseline.value
-  report({
-    what: 'COLD merge off 1M: computes the 1M ids nobody asked for',
-    ours,
-    baseline,
-    ratio: { median: quotient, low: quotient, high: quotient },
-  })
+  report(compareFigures('COLD merge off 1M: computes the 1M ids nobody asked for', ours, baseline))
 }
 
 function merging(ancestor: Session, headsAsked: boolean, name: string): Task<[Session, Session]> {
@@ -281,71 +276,6 @@ function plainAndHash(write: Write, size: number): Task {
   }
 }
 
-function build(size: number, write: Write, start = Session.create('empty')): Session {
-  let session = start
-  for (let i = 0; i < size; i++) session = session.append(write(i))
-  return session
-}
-
-/** The smallest chunk there is, in the form the session keeps it: nothing hides the cost of the machinery. */
-function said(i: number): ChunkInput {
-  return { kind: 'user', at: 1_800_000_000_000 + i, content: [{ type: 'text', text: `message number ${i}` }] }
-}
-
-/** What an agent with tools records: asked, called, got, answered. */
-function turn(i: number): ChunkInput {
-  const at = 1_800_000_000_000 + i
-  const callId = `call_${i >> 2}`
-  const usage = {
-    inputTokens: 900 + i,
-    outputTokens: 40,
-    cachedInputTokens: 0,
-    reasoningTokens: 0,
-    totalTokens: 940 + i,
-  }
-  const args = { path: `src/part-${i >> 2}.ts`, lines: [1, 80] }
-  switch (i & 3) {
-    case 0:
-      return {
-        kind: 'user',
-        at,
-        content: [{ type: 'text', text: `Please look at part ${i} and say what it does.` }],
-      }
-    case 1:
-      return {
-        kind: 'assistant',
-        at,
-        content: [
-          { type: 'text', text: 'I will read the file first.' },
-          { type: 'tool-call', id: callId, name: 'read_file', args },
-        ],
-        model: 'model-a',
-        usage,
-      }
-    case 2:
-      return {
-        kind: 'tool-result',
-        at,
-        callId,
-        tool: 'read_file',
-        args,
-        outcome: { kind: 'value', value: { text: 'export const answer = 42\n'.repeat(8), truncated: false } },
-        durationMs: 12,
-      }
-    default:
-      return {
-        kind: 'assistant',
-        at,
-        content: [
-          { type: 'text', text: `It exports the answer and nothing else. It is used in ${i} places.` },
-        ],
-        model: 'model-a',
-        finishReason: 'stop',
-        usage,
-      }
-  }
-}
-
 /** Rows as a store keeps them: a long chain with a fork and a merge in every ten. */
 function family(size: number): GraphNode[] {
   const rows: GraphNode[] = []
@@ -360,8 +290,4 @@ function family(size: number): GraphNode[] {
     else last = row('merge', [row('fork', [last]), row('append', [last])])
   }
   return rows
-}
-
-function short(size: number): string {
-  return size >= 1_000 ? `${size / 1_000}k` : String(size)
 }

@@ -52,7 +52,7 @@ function printRatio({ median, low, high }: Spread): string {
 
 function printTarget({ of, limit, inclusive }: Target, { unit }: Figure): string {
   const sign = inclusive ? '≤' : '<'
-  if (of === 'ratio') return `${sign} ${limit}x`
+  if (of === 'ratio') return `${sign} ${Number(limit.toFixed(2))}x`
   return unit === 'exponent' ? `${sign} n^${limit}` : `${sign} ${printValue(limit, unit)}`
 }
 

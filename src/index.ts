@@ -3,11 +3,34 @@ import './base/node-version.ts'
 export type { Digest } from './base/digest.ts'
 export { type Blame, type ErrorCode, RathError, type Retry } from './base/errors.ts'
 export type { Json, JsonObject } from './base/json.ts'
+export * as flow from './flow/index.ts'
+export { Agent, type AgentOptions, Workflow } from './flow/index.ts'
+export { type Price, type PriceTable, priceOf } from './model/prices.ts'
+export { Provider, type ProviderBudget, type ProviderOptions } from './model/provider.ts'
+export type { ModelLike } from './model/resolve.ts'
+export type { RetryOptions } from './model/retry.ts'
+export type {
+  FinishReason,
+  Model,
+  ModelAnswer,
+  ModelContext,
+  ModelDelta,
+  ModelRequest,
+  ModelSettings,
+  ToolDescription,
+} from './model/spec.ts'
+export type { BudgetLimits } from './run/budget.ts'
+export type { SessionInput } from './run/call.ts'
+export type { Approve, CallOptions } from './run/context.ts'
+export type { EventListener, RunEnd, RunEvent } from './run/event.ts'
+export { PendingSession } from './run/pending-session.ts'
+export { configure, createRuntime, type Runtime, type RuntimeOptions } from './run/runtime.ts'
 export type {
   Chunk,
   ChunkInput,
   ChunkKind,
   FileChange,
+  LeftOutChunk,
   MemoryHit,
   MergeConflict,
   MergedBranch,
@@ -70,3 +93,10 @@ export type {
   SubscribeOptions,
 } from './store/spec.ts'
 export { createStore } from './store/store.ts'
+export type { ApprovalDecision, ApprovalRequest } from './tool/approval.ts'
+export { FlowToolCall } from './tool/flow-tool-call.ts'
+export { type McpOptions, type McpServer, type McpTools, mcpTools } from './tool/mcp/mcp-tools.ts'
+export { narrow, type Policy, policy } from './tool/policy/policy.ts'
+export type { PolicyRules } from './tool/policy/rules.ts'
+export type { Effect, Tool, ToolContent, ToolContext, ToolFailure, ToolSchema } from './tool/spec.ts'
+export { tool } from './tool/tool.ts'

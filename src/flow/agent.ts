@@ -11,6 +11,7 @@ import type { EventListener } from '../run/event.ts'
 import { runLoop } from '../run/loop.ts'
 import { outputSpec } from '../run/output.ts'
 import { Session } from '../session/session.ts'
+import { type BuiltinName, builtinTools, withBuiltins } from '../tool/builtin/index.ts'
 import { type FlowToolCall, toTool } from '../tool/flow-tool-call.ts'
 import type { Policy } from '../tool/policy/policy.ts'
 import type { Tool } from '../tool/spec.ts'
@@ -25,6 +26,8 @@ export interface AgentOptions {
   readonly name?: string
   readonly description?: string
   readonly tools?: readonly (Tool | FlowToolCall)[]
+  /** The tools for files and commands where the session is placed: all by default, those named, or none. */
+  readonly builtins?: boolean | readonly BuiltinName[]
   /** The answer must be JSON of this shape. */
   readonly output?: StandardSchemaV1 | JsonObject
   /** Model calls before the run is cut short; 64 by default. */
@@ -48,7 +51,7 @@ export class Agent extends Workflow {
 
   constructor(prompt: string, options: AgentOptions = {}) {
     super()
-    const { name, description = '', model, provider, tools = [], maxRounds = usualRounds } = options
+    const { name, description = '', model, provider, tools = [], builtins, maxRounds = usualRounds } = options
     if (!Number.isSafeInteger(maxRounds) || maxRounds < 1) {
       throw new RathError(
         'invalid-argument',
@@ -61,7 +64,7 @@ export class Agent extends Workflow {
     this.model = resolveModel(model ?? provider)
     this.maxRounds = maxRounds
     this.#options = options
-    this.#tools = toolTable(tools.map(toTool))
+    this.#tools = withBuiltins(builtinTools(builtins), tools.map(toTool))
   }
 
   get tools(): readonly Tool[] {
@@ -69,7 +72,10 @@ export class Agent extends Workflow {
   }
 
   addTool(added: Tool | FlowToolCall): void {
-    this.#tools = toolTable([...this.#tools.values(), toTool(added)])
+    const builtins = new Set(builtinTools())
+    const taken = this.tools.filter(one => builtins.has(one))
+    const others = this.tools.filter(one => !builtins.has(one))
+    this.#tools = withBuiltins(taken, [...others, toTool(added)])
   }
 
   removeTool(name: string): void {
@@ -131,8 +137,10 @@ export class Agent extends Workflow {
       },
       run: async ({ request }: { request: string }, { signal, session }) => {
         const placement = session.placement
-        const own = Session.fromUserMessage(request)
-        const out = await this(placement ? own.to(placement.backend, placement.spec) : own, { signal })
+        const asked = Session.fromUserMessage(request)
+        const own = placement ? asked.to(placement.backend, placement.spec) : asked
+        if (placement) currentContext()?.runtime.places.share(own, session)
+        const out = await this(own, { signal })
         return { text: out.text, session: out.id }
       },
     })

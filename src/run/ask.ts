@@ -79,29 +79,29 @@ function failedAttempt(error: unknown, attempt: number): ChunkInput {
 
 /** The call's signal, which aborts also when the time of the budget is over. */
 class Deadline implements Disposable {
-  readonly #abort: LinkedAbort
+  readonly signal: AbortSignal
+  readonly #abort: LinkedAbort | undefined
   readonly #timer: NodeJS.Timeout | undefined
   passed = false
 
   constructor({ signal, budget }: RunContext) {
-    this.#abort = new LinkedAbort(signal)
     const { timeLeft } = budget
+    this.signal = signal
     if (timeLeft === Infinity) return
+    const abort = new LinkedAbort(signal)
+    this.#abort = abort
+    this.signal = abort.signal
     this.#timer = setTimeout(
       () => {
         this.passed = true
-        this.#abort.abort(new Error('the time of the budget is over'))
+        abort.abort(new Error('the time of the budget is over'))
       },
       Math.max(0, timeLeft),
     )
   }
 
-  get signal(): AbortSignal {
-    return this.#abort.signal
-  }
-
   [Symbol.dispose](): void {
     clearTimeout(this.#timer)
-    this.#abort[Symbol.dispose]()
+    this.#abort?.[Symbol.dispose]()
   }
 }

@@ -137,7 +137,7 @@ class Loop {
   }
 
   async #runTools(calls: readonly ToolCallPart[]): Promise<void> {
-    const { signal, policy, approve, by } = this.#context
+    const { signal, policy, approve, by, runtime } = this.#context
     const { session } = this.#recorder
     await dispatchCalls(calls, {
       tools: this.#agent.tools,
@@ -145,6 +145,7 @@ class Loop {
       signal,
       policy,
       by,
+      sandbox: () => runtime.places.open(session, signal),
       ...(approve && { approve: request => this.#approve(request, approve) }),
       onStart: ({ call }) => emit(this.#context, { type: 'tool-call', call }),
       onProgress: (callId, data) => emit(this.#context, { type: 'tool-progress', callId, data }),
@@ -212,7 +213,9 @@ class Loop {
 }
 
 function shortened(message: Message): Message {
-  return message.role === 'tool' ? { ...message, outcome: forModel(message.outcome) } : message
+  return message.role === 'tool'
+    ? { ...message, outcome: forModel(message.outcome, undefined, message.callId) }
+    : message
 }
 
 function asRathError(thrown: unknown): RathError {

@@ -1,30 +1,42 @@
+import type { SandboxBackend } from '../sandbox/spec.ts'
 import type { Session } from '../session/session.ts'
 import { openStore } from '../store/open.ts'
 import type { Store, StoreOptions } from '../store/spec.ts'
+import { Places } from './places.ts'
 
-/** What runs share: the store they are recorded in. */
+/** What runs share: the store they are recorded in, and the sandboxes they work in. */
 export interface Runtime extends AsyncDisposable {
   /** Opened when first used. */
   readonly store: Promise<Store>
   readonly sessions: Store['sessions']
+  /** The sandboxes of placed sessions; each is opened when a tool first needs it. */
+  readonly places: Places
+  /** Ends what runs in the sandboxes, and closes them and the store. */
   close(): Promise<void>
 }
 
 export interface RuntimeOptions extends Pick<StoreOptions, 'redact'> {
   /** An open store, or the address of one; `.openrath/rath.db` in the current folder by default. */
   readonly store?: Store | string
+  /** Besides `local`, which is always there. */
+  readonly sandboxes?: readonly SandboxBackend[]
 }
 
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const { store: given, redact } = options
+  const places = new Places(options.sandboxes)
   let opened: Promise<Store> | undefined
   const open = () => {
     opened ??= typeof given === 'object' ? Promise.resolve(given) : openStore(given, redact ? { redact } : {})
     return opened
   }
   const close = async () => {
-    // A store that was handed in belongs to whoever opened it.
-    if (typeof given !== 'object') await (await opened)?.close()
+    try {
+      await places.close()
+    } finally {
+      // A store that was handed in belongs to whoever opened it.
+      if (typeof given !== 'object') await (await opened)?.close()
+    }
   }
   return {
     get store() {
@@ -33,6 +45,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     get sessions() {
       return sessionsOf(open)
     },
+    places,
     close,
     [Symbol.asyncDispose]: close,
   }

@@ -6,6 +6,7 @@ export type {
   ChunkInput,
   ChunkKind,
   FileChange,
+  LeftOutChunk,
   MemoryHit,
   MergeConflict,
   MergedBranch,

@@ -1,5 +1,6 @@
 import { RathError, show } from '../base/errors.ts'
 import type { Json } from '../base/json.ts'
+import type { Sandbox } from '../sandbox/spec.ts'
 import type { ChunkInput, ToolOutcome } from '../session/chunk.ts'
 import type { ToolCallPart } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
@@ -28,6 +29,8 @@ export interface DispatchOptions {
   readonly by?: string | undefined
   /** Where path rules of the policy look; by default the local file system, from the folder that the session is placed in. */
   readonly files?: PathFiles | undefined
+  /** Opens the sandbox of the session, or gives the one that is open. Called only when a tool asks for it. */
+  sandbox?(): Promise<Sandbox>
   /** Asks a person. Without it, a call that needs approval is denied. */
   approve?(request: ApprovalRequest): Promise<ApprovalDecision>
   /** Wraps every execution: the door for effects, which may know the outcome already. `run` never rejects. */
@@ -130,12 +133,20 @@ class Turn {
     if (this.#failure) throw this.#failure.error
     let durationMs = 0
     if (this.#cancellation.isAborted) return never
-    const { session, onProgress, around } = this.#options
+    const { session, sandbox, onProgress, around } = this.#options
     const { tool, parsed: args } = call
     const run = async () => {
       const start = performance.now()
       const cancellation = this.#cancellation
-      const outcome = await execute({ tool, args, callId: call.call.id, session, cancellation, onProgress })
+      const outcome = await execute({
+        tool,
+        args,
+        callId: call.call.id,
+        session,
+        sandbox,
+        cancellation,
+        onProgress,
+      })
       durationMs = performance.now() - start
       return outcome
     }

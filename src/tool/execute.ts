@@ -1,4 +1,6 @@
+import { RathError } from '../base/errors.ts'
 import type { Json } from '../base/json.ts'
+import type { Sandbox } from '../sandbox/spec.ts'
 import type { ToolOutcome } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
 import type { Cancellation } from './cancellation.ts'
@@ -12,6 +14,7 @@ export interface Execution {
   readonly callId: string
   readonly session: Session
   readonly cancellation: Cancellation
+  readonly sandbox?: (() => Promise<Sandbox>) | undefined
   readonly onProgress?: ((callId: string, data: Json) => void) | undefined
 }
 
@@ -62,13 +65,19 @@ export const neverStarted = Object.freeze(
 
 /** What a tool, or a question whether it may run, gets to know of its call. */
 export function contextFor(
-  { session, callId, onProgress }: Omit<Execution, 'tool' | 'args' | 'cancellation'>,
+  { session, callId, sandbox, onProgress }: Omit<Execution, 'tool' | 'args' | 'cancellation'>,
   isOpen: () => boolean,
 ): { context: ToolContext; abort(reason: unknown): void } {
   let controller: AbortController | undefined
   const context: ToolContext = {
     session,
     callId,
+    get sandbox() {
+      const place = sandbox ? sandbox() : Promise.reject(nowhere())
+      // A tool that asks and does not wait has not failed by that.
+      place.catch(() => {})
+      return place
+    },
     // Made when first asked for: most tools never look at it.
     get signal() {
       controller ??= new AbortController()
@@ -87,6 +96,10 @@ export function contextFor(
     controller.abort(reason)
   }
   return { context, abort }
+}
+
+function nowhere(): RathError {
+  return new RathError('placement-missing', 'Tools are called here without a place to work in.')
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -1,4 +1,5 @@
 import { type Json, toJson } from '../base/json.ts'
+import type { Sandbox } from '../sandbox/spec.ts'
 import type { ChunkInput, ToolOutcome } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
 import {
@@ -24,6 +25,7 @@ export interface Permissions {
   readonly policy?: Policy | undefined
   readonly files?: PathFiles | undefined
   readonly by?: string | undefined
+  sandbox?(): Promise<Sandbox>
   approve?(request: ApprovalRequest): Promise<ApprovalDecision>
 }
 
@@ -80,7 +82,7 @@ export async function permit(
   const ruling = rulings.on(call)
   const verdict = ruling && (await cancellation.orAborted(ruling))
   if (verdict?.kind === 'deny') return denyByPolicy(call, verdict.reason, [], permissions)
-  const asks = call.tool.approval && (await cancellation.orAborted(toolAsks(call, permissions.session)))
+  const asks = call.tool.approval && (await cancellation.orAborted(toolAsks(call, permissions)))
   if (cancellation.isAborted) return { outcome: neverStarted, approvals: [] }
   const question = asks || (verdict?.kind === 'ask' ? verdict.question : undefined)
   return question === undefined ? { call, approvals: [] } : ask(call, question, rulings, permissions)
@@ -141,9 +143,12 @@ function denyByPolicy(
 }
 
 /** Why the tool itself wants a person to look, if it does. A check that fails is a reason to look. */
-async function toolAsks({ tool, args, call }: PreparedCall, session: Session): Promise<string | undefined> {
+async function toolAsks(
+  { tool, args, call }: PreparedCall,
+  { session, sandbox }: Permissions,
+): Promise<string | undefined> {
   try {
-    const { context } = contextFor({ session, callId: call.id }, () => false)
+    const { context } = contextFor({ session, sandbox, callId: call.id }, () => false)
     const asks =
       tool.approval === true || (typeof tool.approval === 'function' && (await tool.approval(args, context)))
     return asks ? `${tool.name} asks for approval.` : undefined

@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { Json, JsonObject } from '../base/json.ts'
+import type { Sandbox } from '../sandbox/spec.ts'
 import type { PartInput } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
 
@@ -35,6 +36,8 @@ export interface ToolContext {
   /** The session as it was when the model asked. */
   readonly session: Session
   readonly callId: string
+  /** Where the session is placed. Opened when first asked for; rejects when the session has no place or it cannot be opened. */
+  readonly sandbox: Promise<Sandbox>
   /** Aborted when the run is cancelled or the call times out. */
   readonly signal: AbortSignal
   /** Shown to whoever follows the run; not recorded in the session. */

@@ -4,18 +4,20 @@ import type { Pool } from './pool.ts'
 import { beginShared } from './schema.ts'
 import { fromText } from './text.ts'
 
-const notIndexed = 'NOT EXISTS (SELECT FROM openrath.word WHERE word.chunk = chunk.n)'
+/** Looked up for each chunk; as NOT EXISTS, the server might read the whole index for every answer. */
+const notIndexed = '(SELECT word.chunk FROM openrath.word WHERE word.chunk = waiting.n LIMIT 1) IS NULL'
 
 /**
- * Chunks wait for the word index in a queue of ranges, because they do not become visible in the order of their numbers. Every
- * range in the queue has a chunk that is not indexed, so that as many ranges are enough as chunks are asked for.
+ * Chunks wait for the word index in a queue of ranges, because they do not become visible in the order of their numbers. Ranges
+ * do not overlap, and each has a chunk that is not indexed: as many of them are enough as chunks are asked for.
  */
 export async function unindexed(pool: Pool, limit: number): Promise<IndexRow[]> {
   return pool.query(
     `SELECT encode(chunk.id, 'hex') AS id, chunk.body
      FROM (
-       SELECT DISTINCT chunk.n FROM (SELECT first, last FROM openrath.unindexed ORDER BY first LIMIT $1) AS waiting
-       JOIN openrath.chunk ON chunk.n BETWEEN waiting.first AND waiting.last WHERE ${notIndexed} ORDER BY chunk.n LIMIT $1
+       SELECT waiting.n FROM (SELECT first, last FROM openrath.unindexed ORDER BY first LIMIT $1) AS range
+       CROSS JOIN LATERAL (SELECT n FROM openrath.chunk WHERE n BETWEEN range.first AND range.last ORDER BY n) AS waiting
+       WHERE ${notIndexed} LIMIT $1
      ) AS next JOIN openrath.chunk ON chunk.n = next.n ORDER BY chunk.n`,
     [limit],
   )
@@ -34,11 +36,12 @@ export async function indexChunks(pool: Pool, given: readonly IndexWords[]): Pro
         values: [given.map(row => row.id), given.map(row => row.words)],
       },
       {
-        text: `DELETE FROM openrath.unindexed USING (
-            SELECT min(n) AS least, max(n) AS most FROM openrath.chunk
-            WHERE id IN (SELECT decode(given, 'hex') FROM unnest($1::text[]) AS given)
-          ) AS done
-          WHERE first <= done.most AND last >= done.least AND ${drained}`,
+        // Materialized, because the server would look for the least and the greatest from the ends of the whole table.
+        text: `WITH done AS MATERIALIZED (
+            SELECT n FROM openrath.chunk WHERE id IN (SELECT decode(given, 'hex') FROM unnest($1::text[]) AS given)
+          )
+          DELETE FROM openrath.unindexed
+          WHERE first <= (SELECT max(n) FROM done) AND last >= (SELECT min(n) FROM done) AND ${drained}`,
         values: [given.map(row => row.id)],
       },
     ]),
@@ -46,7 +49,8 @@ export async function indexChunks(pool: Pool, given: readonly IndexWords[]): Pro
 }
 
 /** A range of the queue in which nothing is left to do. */
-export const drained = `NOT EXISTS (SELECT FROM openrath.chunk WHERE n BETWEEN first AND last AND ${notIndexed})`
+export const drained = `(SELECT waiting.n FROM openrath.chunk AS waiting
+  WHERE waiting.n BETWEEN first AND last AND ${notIndexed} LIMIT 1) IS NULL`
 
 /** A word is in a text or not, so what ranks is the text's size: a shorter one with all the words is more about them. */
 export async function searchWords(

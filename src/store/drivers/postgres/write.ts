@@ -83,13 +83,10 @@ function* writeChunks(chunks: readonly ChunkRow[], numbers: RowNumbers, now: num
 /** New chunks wait for the word index by the first and last of their numbers, which were handed out side by side. */
 function* queueForIndex(numbers: readonly number[]): Generator<Statement> {
   if (numbers.length === 0) return
-  const blocks = Map.groupBy(numbers, n => Math.floor(n / blockSize)).values()
-  const ranges = [...blocks].map(block =>
-    block.reduce(([a, b], n) => [Math.min(a, n), Math.max(b, n)], [Infinity, 0]),
-  )
+  const blocks = [...Map.groupBy(numbers, n => Math.floor(n / blockSize)).values()]
   yield {
     text: 'INSERT INTO openrath.unindexed (first, last) SELECT * FROM unnest($1::bigint[], $2::bigint[])',
-    values: [ranges.map(([first]) => first as number), ranges.map(([, last]) => last as number)],
+    values: [blocks.map(block => Math.min(...block)), blocks.map(block => Math.max(...block))],
   }
 }
 

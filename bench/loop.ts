@@ -1,0 +1,203 @@
+import { generateText, jsonSchema, tool as sdkTool, stepCountIs, streamText } from 'ai'
+import { Agent, type ChunkInput, configure, openStore, Session, tool } from 'openrath'
+import { type Bench, compareTime, type Line, ratioAtMost, type Task } from './harness.ts'
+import { manyDeltas, zeroLatency } from './support/zero-latency.ts'
+
+type Report = (line: Line) => void
+
+const parameters = {
+  type: 'object',
+  properties: { a: { type: 'number' }, b: { type: 'number' } },
+  required: ['a', 'b'],
+} as const
+const add = tool({
+  name: 'add',
+  description: 'Adds.',
+  input: parameters,
+  effect: 'pure',
+  run: ({ a, b }: { a: number; b: number }) => a + b,
+})
+const sdkAdd = sdkTool({
+  description: 'Adds.',
+  inputSchema: jsonSchema<{ a: number; b: number }>(parameters),
+  execute: async ({ a, b }) => a + b,
+})
+
+/**
+ * A round is one model answer with one tool call. Every loop gets the same AI SDK model object, which answers at once, and the
+ * same tool. Ours records every chunk with its digest in a memory store; the others record nothing.
+ */
+export const bench: Bench = async report => {
+  configure({ store: await openStore('memory:') })
+  await rounds(report)
+  await fanOut(report)
+  await deltas(report)
+}
+
+async function rounds(report: Report): Promise<void> {
+  const many = 20
+  for (const history of [10, 1_000, 10_000]) {
+    const past = historyOf(history)
+    const options = { rounds: 5, warmUps: 2, ...(history === 10 && { target: ratioAtMost(1 / 8) }) }
+    report(
+      await compareTime(
+        `tool round, history of ${history} chunks`,
+        ourRounds(past, many),
+        sdkRounds(past, many),
+        options,
+      ),
+    )
+    report(
+      await compareTime(`… beside the hand-written floor`, ourRounds(past, many), floorRounds(past, many), {
+        rounds: 5,
+      }),
+    )
+  }
+}
+
+function ourRounds(past: Session, many: number): Task {
+  const agent = new Agent('Be brief.', {
+    model: zeroLatency(many),
+    tools: [add],
+    builtins: false,
+    maxRounds: many + 1,
+  })
+  return { name: 'openrath', operations: many + 1, run: () => agent(past) }
+}
+
+function sdkRounds(past: Session, many: number): Task {
+  const model = zeroLatency(many)
+  const messages = sdkMessages(past)
+  return {
+    name: 'ai generateText',
+    operations: many + 1,
+    run: () =>
+      generateText({
+        model,
+        instructions: 'Be brief.',
+        messages,
+        tools: { add: sdkAdd },
+        stopWhen: stepCountIs(many + 1),
+      }),
+  }
+}
+
+/** What nobody can be faster than: call the model, call the function, push onto an array. */
+function floorRounds(past: Session, many: number): Task {
+  const model = zeroLatency(many)
+  return {
+    name: 'floor',
+    operations: many + 1,
+    run: async () => {
+      const prompt = floorPrompt(past)
+      for (;;) {
+        const { content } = await model.doGenerate({ prompt })
+        const call = content[0]
+        if (call?.type !== 'tool-call') return prompt
+        const { a, b } = JSON.parse(call.input)
+        prompt.push({ role: 'assistant', content: [{ ...call, input: { a, b } }] })
+        const output = { type: 'json', value: a + b } as const
+        prompt.push({
+          role: 'tool',
+          content: [{ type: 'tool-result', toolCallId: call.toolCallId, toolName: call.toolName, output }],
+        })
+      }
+    },
+  }
+}
+
+async function fanOut(report: Report): Promise<void> {
+  const agents = 1_000
+  const each = 3
+  const past = historyOf(1)
+  const agent = new Agent('Be brief.', { model: zeroLatency(each - 1), tools: [add], builtins: false })
+  const model = zeroLatency(each - 1)
+  const messages = sdkMessages(past)
+  report(
+    await compareTime(
+      '1,000 concurrent agents of 3 rounds, per round',
+      {
+        name: 'openrath',
+        operations: agents * each,
+        run: () => Promise.all(Array.from({ length: agents }, () => agent(past))),
+      },
+      {
+        name: 'ai generateText',
+        operations: agents * each,
+        run: () =>
+          Promise.all(
+            Array.from({ length: agents }, () =>
+              generateText({
+                model,
+                instructions: 'Be brief.',
+                messages,
+                tools: { add: sdkAdd },
+                stopWhen: stepCountIs(each),
+              }),
+            ),
+          ),
+      },
+      { rounds: 3, warmUps: 1, target: ratioAtMost(1 / 8) },
+    ),
+  )
+}
+
+async function deltas(report: Report): Promise<void> {
+  const count = 10_000
+  const model = manyDeltas(count)
+  const agent = new Agent('Be brief.', { model, builtins: false })
+  const ours: Task = {
+    name: 'openrath',
+    operations: count,
+    run: async () => {
+      let seen = 0
+      for await (const event of agent(historyOf(1))) if (event.type === 'text-delta') seen++
+      if (seen !== count) throw new Error(`${seen} deltas instead of ${count}`)
+    },
+  }
+  const sdk: Task = {
+    name: 'ai streamText',
+    operations: count,
+    run: async () => {
+      let seen = 0
+      for await (const part of streamText({ model, prompt: 'go' }).stream)
+        if (part.type === 'text-delta') seen++
+      if (seen !== count) throw new Error(`${seen} deltas instead of ${count}`)
+    },
+  }
+  const bare: Task = {
+    name: 'the web stream alone',
+    operations: count,
+    run: async () => {
+      const reader = (await model.doStream({ prompt: [] })).stream.getReader()
+      while (!(await reader.read()).done);
+    },
+  }
+  report(await compareTime('a streamed delta', ours, sdk, { rounds: 5, warmUps: 2 }))
+  report(await compareTime('… beside the stream alone', ours, bare, { rounds: 5, warmUps: 2 }))
+}
+
+function historyOf(chunks: number): Session {
+  const turns: ChunkInput[] = []
+  for (let i = 1; i < chunks; i++) {
+    turns.push(i % 2 ? { kind: 'assistant', text: `Answer ${i}.` } : { kind: 'user', text: `Question ${i}?` })
+  }
+  return Session.fromUserMessage('Question 0?')
+    .append(...turns)
+    .user('go')
+}
+
+function sdkMessages(past: Session): { role: 'user' | 'assistant'; content: string }[] {
+  return past.chunks.map(chunk => ({
+    role: chunk.kind === 'assistant' ? 'assistant' : 'user',
+    content: chunk.text,
+  }))
+}
+
+type Prompt = Parameters<ReturnType<typeof zeroLatency>['doGenerate']>[0]['prompt']
+
+function floorPrompt(past: Session): Prompt {
+  return past
+    .messages()
+    .map(message => ({ role: message.role, content: 'content' in message ? message.content : [] })) as Prompt
+}

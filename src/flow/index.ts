@@ -1,0 +1,2 @@
+export { Agent, type AgentOptions } from './agent.ts'
+export { Workflow } from './workflow.ts'

@@ -1,0 +1,80 @@
+/** Where a text that is not in a file probably should have been found. */
+export interface NearestPlace {
+  readonly why: string
+  /** The lines there, as they are, each with its number. */
+  readonly shown: string
+}
+
+/** Longer files are not compared line by line. */
+const longest = 20_000
+const shownLines = 12
+
+/** The lines that are most like the wanted ones; nothing when none is like them at all. */
+export function nearestPlace(text: string, wanted: string): NearestPlace | undefined {
+  const lines = text.split('\n')
+  const looked = wanted.replace(/^\n+|\n+$/g, '').split('\n')
+  if (lines.length > longest) return undefined
+  const loose = looseMatch(lines, looked)
+  if (loose !== undefined) {
+    const why = lines[loose]?.endsWith('\r')
+      ? 'It is there but for white space: the lines of the file end in \\r\\n. The file has:'
+      : 'It is there but for white space. The file has:'
+    return { why, shown: show(lines, loose, looked.length) }
+  }
+  const best = mostAlike(lines, looked)
+  return best === undefined
+    ? undefined
+    : { why: 'The nearest place in the file is:', shown: show(lines, best, looked.length) }
+}
+
+/** Where the wanted lines stand, white space aside. */
+function looseMatch(lines: readonly string[], wanted: readonly string[]): number | undefined {
+  const [given, sought] = [lines.map(squeeze), wanted.map(squeeze)]
+  if (sought.every(line => line === '')) return undefined
+  for (let start = 0; start + sought.length <= given.length; start++) {
+    if (sought.every((line, i) => given[start + i] === line)) return start
+  }
+  return undefined
+}
+
+/** Where the lines have the most in common with the wanted ones, if that is enough to be no accident. */
+function mostAlike(lines: readonly string[], wanted: readonly string[]): number | undefined {
+  const sought = wanted.slice(0, 20).map(pairsOf)
+  const given = lines.map(pairsOf)
+  let best = { at: -1, score: 0.4 * sought.length }
+  for (let start = 0; start < given.length; start++) {
+    let score = 0
+    for (let i = 0; i < sought.length; i++) {
+      score += likeness(given[start + i], sought[i] as ReadonlySet<string>)
+    }
+    if (score > best.score) best = { at: start, score }
+  }
+  return best.at < 0 ? undefined : best.at
+}
+
+/** Dice's measure over pairs of neighbouring characters: 1 for the same, 0 for nothing in common. */
+function likeness(one: ReadonlySet<string> | undefined, other: ReadonlySet<string>): number {
+  if (one === undefined || one.size + other.size === 0) return 0
+  let common = 0
+  for (const pair of one) if (other.has(pair)) common++
+  return (2 * common) / (one.size + other.size)
+}
+
+function pairsOf(line: string): ReadonlySet<string> {
+  const text = squeeze(line).slice(0, 200)
+  const pairs = new Set<string>()
+  for (let i = 0; i + 1 < text.length; i++) pairs.add(text.slice(i, i + 2))
+  return pairs
+}
+
+function squeeze(line: string): string {
+  return line.trim().replace(/\s+/g, ' ')
+}
+
+function show(lines: readonly string[], start: number, count: number): string {
+  const end = Math.min(lines.length, start + Math.min(count, shownLines))
+  return lines
+    .slice(start, end)
+    .map((line, i) => `${start + i + 1}: ${line.replace(/\r$/, '')}`)
+    .join('\n')
+}
