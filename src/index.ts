@@ -23,6 +23,7 @@ export type { BudgetLimits } from './run/budget.ts'
 export type { SessionInput } from './run/call.ts'
 export type { Approve, CallOptions } from './run/context.ts'
 export type { EventListener, RunEnd, RunEvent } from './run/event.ts'
+export { openStore } from './run/open-store.ts'
 export { PendingSession } from './run/pending-session.ts'
 export { configure, createRuntime, type Runtime, type RuntimeOptions } from './run/runtime.ts'
 export type {
@@ -67,7 +68,6 @@ export { readSessions, writeSessions } from './session/stream.ts'
 export type { Usage } from './session/usage.ts'
 export type { Verification, VerificationProblem } from './session/verify.ts'
 export type { StoreDriver } from './store/driver.ts'
-export { openStore } from './store/open.ts'
 export type {
   BlobStore,
   Durability,

@@ -1,7 +1,7 @@
 import type { SandboxBackend } from '../sandbox/spec.ts'
 import type { Session } from '../session/session.ts'
-import { openStore } from '../store/open.ts'
 import type { Store, StoreOptions } from '../store/spec.ts'
+import { openStore } from './open-store.ts'
 import { Places } from './places.ts'
 
 /** What runs share: the store they are recorded in, and the sandboxes they work in. */

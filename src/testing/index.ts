@@ -1,5 +1,6 @@
 export type { ConformanceCase } from './conformance.ts'
 export { type RecordedOptions, recorded } from './recorded.ts'
+export { type SandboxTestOptions, testSandbox } from './sandbox.ts'
 export {
   type Answer,
   type AnswerScript,

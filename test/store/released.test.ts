@@ -14,7 +14,7 @@ for (const name of readdirSync(fixtures).filter(file => /^store-v\d+\.db$/.test(
     await using store = await openStore(`sqlite:${path}`)
     const fork = await store.sessions.get('fork')
     expect(fork.verify()).toEqual({ ok: true, checked: 3 })
-    expect(fork.head).toBe('1b9a1e6e3b34fa454ba2072cb67baf62478115b9b3db5d2815859e5403255994')
+    expect(fork.head).toBe('272eccfa7fc95deea2bbd8d82b0ff40a3343df06600a96d0905733c50be0736d')
     expect([fork.branch, fork.text]).toEqual(['doubt', 'I looked twice.'])
     expect(fork.chunks.at(2)?.text).toBe('a long look, '.repeat(2000))
     expect(fork.lineage.parents).toEqual([(await store.sessions.row('trunk')).id])
