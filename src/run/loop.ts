@@ -86,7 +86,7 @@ class Loop {
           this.#agent.retry,
           this.#context,
         )
-        await this.#recorder.record(...failures, this.#answerChunk(answer))
+        this.#recorder.add(...failures, this.#answerChunk(answer))
         if (await this.#isDone(answer)) return
       } catch (error) {
         if (error instanceof TimeSpent) return this.#stopSpent('the time is over')
@@ -108,9 +108,12 @@ class Loop {
   async #isDone(answer: ModelAnswer): Promise<boolean> {
     const calls = answer.content.filter(part => part.type === 'tool-call')
     if (calls.length > 0) {
+      // Before a tool changes anything, the store knows that it was asked to.
+      if (calls.some(call => this.#changes(call))) await this.#recorder.keep()
       await this.#runTools(calls)
       return false
     }
+    await this.#recorder.keep()
     return this.#accepts(textOf(answer.content))
   }
 
@@ -151,7 +154,7 @@ class Loop {
       onProgress: (callId, data) => emit(this.#context, { type: 'tool-progress', callId, data }),
       onResult: async ({ call, args, outcome, durationMs, approvals }) => {
         emit(this.#context, { type: 'tool-result', callId: call.id, tool: call.name, outcome })
-        await this.#recorder.record(...approvals, {
+        this.#recorder.add(...approvals, {
           kind: 'tool-result',
           callId: call.id,
           tool: call.name,
@@ -159,9 +162,17 @@ class Loop {
           outcome,
           durationMs,
         })
+        if (this.#changes(call)) await this.#recorder.keep()
       },
     })
+    await this.#recorder.keep()
     if (signal.aborted) throw cancelledError(signal)
+  }
+
+  /** Whether a call may do more than look. */
+  #changes(call: ToolCallPart): boolean {
+    const effect = this.#agent.tools.get(call.name)?.effect
+    return effect !== undefined && effect !== 'pure' && effect !== 'read'
   }
 
   async #approve(request: ApprovalRequest, approve: Approve): Promise<ApprovalDecision> {

@@ -3,33 +3,44 @@ import { type Session, sessionOf, valueFrom } from '../session/session.ts'
 import { append, type SessionValue } from '../session/value.ts'
 import { emit, type RunContext } from './context.ts'
 
-/** The session that a call makes, as it grows. What is recorded is in the store before anyone goes on. */
+/**
+ * The session that a call makes, as it grows. `add` puts chunks on it, `keep` waits until the store has them; `record` does both.
+ * Whoever is about to touch the world keeps first.
+ */
 export class Recorder {
   readonly #context: RunContext
   #value: SessionValue
+  #kept: SessionValue
 
   constructor(input: Session, context: RunContext) {
     this.#context = context
     this.#value = { ...valueFrom(input), id: context.out.id, lineage: context.out.lineage }
+    this.#kept = this.#value
   }
 
   get session(): Session {
     return sessionOf(this.#value)
   }
 
-  async record(...chunks: readonly ChunkInput[]): Promise<void> {
-    const { by, out, runtime, events } = this.#context
-    const before = this.#value
-    const grown = append(
-      before,
-      chunks.map(chunk => ('by' in chunk ? chunk : { ...chunk, by })),
-    )
-    this.#value = { ...grown, id: out.id, lineage: out.lineage }
-    const store = await runtime.store
+  add(...chunks: readonly ChunkInput[]): void {
+    const { by, out } = this.#context
+    const signed = chunks.map(chunk => ('by' in chunk ? chunk : { ...chunk, by }))
+    this.#value = { ...append(this.#value, signed), id: out.id, lineage: out.lineage }
+  }
+
+  async keep(): Promise<void> {
+    const from = this.#kept.tip ? this.#kept.tip.index + 1 : 0
+    if (this.#value === this.#kept) return
+    const store = await this.#context.runtime.store
     // What was kept may differ from what was given: secrets are taken out, and the run goes on without them.
     this.#value = valueFrom(await store.sessions.put(this.session))
-    if (!events.observed) return
-    const recorded = this.session.chunks.slice(before.tip ? before.tip.index + 1 : 0)
-    for (const chunk of recorded) emit(this.#context, { type: 'chunk', chunk })
+    this.#kept = this.#value
+    if (!this.#context.events.observed) return
+    for (const chunk of this.session.chunks.slice(from)) emit(this.#context, { type: 'chunk', chunk })
+  }
+
+  async record(...chunks: readonly ChunkInput[]): Promise<void> {
+    this.add(...chunks)
+    await this.keep()
   }
 }

@@ -17,6 +17,8 @@ class Link {
   readonly #index: number
   readonly #fold: Fold
   #id: Digest | undefined
+  /** The id was given with the chunk, and nothing has shown yet that it is true. */
+  readonly #claimed: boolean
   #state: Digest | undefined
 
   constructor(previous: Link | undefined, body: ChunkBody, id: Digest | undefined) {
@@ -27,6 +29,7 @@ class Link {
     this.#jump = previous === undefined ? undefined : Link.#farther(previous)
     this.#fold = fold(previous ? previous.#fold : emptyFold, this as unknown as Chunk)
     this.#id = id
+    this.#claimed = id !== undefined
   }
 
   get index(): number {
@@ -79,6 +82,10 @@ class Link {
     return link.#fold
   }
 
+  static claimed(link: Link): boolean {
+    return link.#claimed
+  }
+
   static knownId(link: Link): Digest | undefined {
     return link.#id
   }
@@ -125,6 +132,11 @@ export function foldAt(tip: Chunk | undefined): Fold {
 /** The chunk's id if it has been computed or claimed; never computes it. */
 export function knownId(chunk: Chunk): Digest | undefined {
   return Link.knownId(asLink(chunk))
+}
+
+/** Whether a chunk's id was read from somewhere and not computed here. */
+export function isClaimed(chunk: Chunk): boolean {
+  return Link.claimed(asLink(chunk))
 }
 
 export function lengthOf(tip: Chunk | undefined): number {

@@ -16,9 +16,9 @@ describe('the events of a run', () => {
     expect(types(events)).toEqual([
       'run-start',
       'tool-input-delta',
-      'chunk',
       'tool-call',
       'tool-result',
+      'chunk',
       'chunk',
       'text-delta',
       'text-delta',

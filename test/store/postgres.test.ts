@@ -267,7 +267,7 @@ test('NUL, lone surrogates and texts that look like JSON come back everywhere th
   await store.close()
 })
 
-test('a thousand appends share one transaction of six statements', async () => {
+test('a thousand appends share one transaction of seven statements', async () => {
   const url = await server.createDatabase()
   const store = await openStore(url, quick)
   const session = Session.fromUserMessage('many')
@@ -280,7 +280,7 @@ test('a thousand appends share one transaction of six statements', async () => {
   }
   query.mockRestore()
   const others = sent.filter(text => !/NOTIFY|set_config|nextval/.test(text))
-  expect(others.map(text => /BEGIN|FOR UPDATE|head_n|chunk|UPDATE|COMMIT/.exec(text)?.[0])).toHaveLength(6)
+  expect(others).toHaveLength(7)
   expect((await store.sessions.row(session.id)).length).toBe(1001)
   await store.close()
 })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { ExecOptions, Sandbox, SandboxCapabilities } from '../../sandbox/spec.ts'
+import type { Sandbox, SandboxCapabilities } from '../../sandbox/spec.ts'
 import { assertKilled, output, refused, type SandboxCases, textOf } from './case.ts'
 
 /** Ways to start a process that outlives its command. Each writes its number into `pid` and sleeps. */
@@ -27,7 +27,7 @@ export function endCases({ enforced }: SandboxCapabilities): SandboxCases {
 
     async 'kill ends a command at once, also before it has started'(sandbox) {
       const command = sandbox.exec('trap "" TERM; echo > up; sleep 1000')
-      while (!(await sandbox.files.stat('up'))) await new Promise(resolve => setTimeout(resolve, 10))
+      await until(sandbox, 'up')
       command.kill()
       const result = await command.result
       assertKilled(result)
@@ -40,7 +40,7 @@ export function endCases({ enforced }: SandboxCapabilities): SandboxCases {
     async 'an abort ends a command, and its result rejects as cancelled'(sandbox) {
       const abort = new AbortController()
       const command = sandbox.exec('echo > up; sleep 1000', { signal: abort.signal })
-      while (!(await sandbox.files.stat('up'))) await new Promise(resolve => setTimeout(resolve, 10))
+      await until(sandbox, 'up')
       abort.abort(new Error('enough'))
       await refused(command.result, 'cancelled')
       await refused(sandbox.exec('echo > never', { signal: abort.signal }).result, 'cancelled')
@@ -49,7 +49,7 @@ export function endCases({ enforced }: SandboxCapabilities): SandboxCases {
 
     async 'closing ends what runs, and everything after it is refused'(sandbox) {
       const command = sandbox.exec('echo > up; sleep 1000')
-      while (!(await sandbox.files.stat('up'))) await new Promise(resolve => setTimeout(resolve, 10))
+      await until(sandbox, 'up')
       const closing = sandbox.close()
       assertKilled(await command.result)
       await closing
@@ -66,19 +66,30 @@ export function endCases({ enforced }: SandboxCapabilities): SandboxCases {
 function daemonCases(): SandboxCases {
   const cases: Record<string, (sandbox: Sandbox) => Promise<void>> = {}
   for (const [how, start] of Object.entries(daemons)) {
-    cases[`a process started ${how} ends with its command`] = sandbox =>
-      assertGone(sandbox, `${start}\n${started}`)
-    cases[`a process started ${how} ends with a command that is timed out`] = sandbox =>
-      assertGone(sandbox, `${start}\n${started}; sleep 1000`, { timeout: 1500 })
+    cases[`a process started ${how} ends with its command`] = async sandbox => {
+      await sandbox.exec(`${start}\n${started}`, { timeout: 30_000 }).result
+      await assertGone(sandbox, how)
+    }
+    cases[`a process started ${how} ends with a command that is killed`] = async sandbox => {
+      const command = sandbox.exec(`${start}\n${started}; echo > up; sleep 1000`)
+      await until(sandbox, 'up')
+      command.kill()
+      await command.result
+      await assertGone(sandbox, how)
+    }
   }
   return cases
 }
 
-async function assertGone(sandbox: Sandbox, command: string, options: ExecOptions = {}): Promise<void> {
-  await sandbox.exec(command, { timeout: 20_000, ...options }).result
+/** Waits for a file that a command makes. */
+async function until(sandbox: Sandbox, path: string): Promise<void> {
+  while (!(await sandbox.files.stat(path))) await new Promise(resolve => setTimeout(resolve, 10))
+}
+
+async function assertGone(sandbox: Sandbox, how: string): Promise<void> {
   const pid = textOf(await sandbox.files.read('pid')).trim()
   assert.match(pid, /^\d+$/)
   // One that has ended may wait to be collected, as a zombie.
   const state = await sandbox.exec(`ps -o stat= -p ${pid}`).result
-  assert.match(textOf(state.stdout).trim(), /^(Z.*)?$/, `process ${pid} of ${command} is still there`)
+  assert.match(textOf(state.stdout).trim(), /^(Z.*)?$/, `the process started ${how} is still there`)
 }

@@ -43,11 +43,11 @@ test('what was acknowledged survives 200 kills of the writer and 4 of the server
   await store.sessions.put(Session.fromUserMessage('still working'), { tag: 'after' })
   expect((await store.sessions.search('still working')).length).toBe(1)
   expect(await store.gc({ olderThan: 0, dryRun: true })).toMatchObject({ chunks: 0 })
-}, 300_000)
+}, 600_000)
 
 for (const sessions of [1, 4]) {
   test(`4 processes append 10,000 chunks each to ${sessions} session(s): nothing is lost`, async () => {
     const url = await server.createDatabase()
     expect(await crowd(url, { sessions, processes: 4, appends: 10_000 })).toEqual([])
-  }, 300_000)
+  }, 600_000)
 }

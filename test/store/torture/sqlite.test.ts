@@ -20,7 +20,7 @@ test('what was acknowledged survives 200 kills of the writer, and everything ver
   await store.sessions.put(Session.fromUserMessage('still working'), { tag: 'after' })
   expect((await store.sessions.search('still working')).length).toBe(1)
   expect(await store.gc({ olderThan: 0, dryRun: true })).toMatchObject({ chunks: 0 })
-}, 300_000)
+}, 600_000)
 
 test('what was acknowledged survives a disk that fills up and writers that are killed on it', context => {
   const problem = mountProblem()

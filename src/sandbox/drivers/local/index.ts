@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import { mkdir, realpath, rm, stat } from 'node:fs/promises'
+import { mkdir, realpath, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { cancelledError } from '../../../base/abort.ts'
@@ -21,6 +21,7 @@ import { type LocalSpec, parseLocalSpec } from './local-spec.ts'
 import { pathError, WorkspacePaths } from './paths.ts'
 import { ProcessWindow } from './process-window.ts'
 import { endTree, findsAll, killTree } from './processes.ts'
+import { removeFolder } from './remove-folder.ts'
 
 export interface LocalOptions {
   /** What `passEnv` and the harmless names are taken from; the environment of this process by default. */
@@ -150,7 +151,7 @@ class LocalSandbox implements Sandbox {
     for (const command of running) command.kill()
     await Promise.allSettled(running.map(command => command.result))
     if (this.#commands > 0) await endTree({ mark: this.#mark, since: this.#since })
-    if (this.#isPrivate) await rm(this.cwd, { recursive: true, force: true, maxRetries: 3 })
+    if (this.#isPrivate) await removeFolder(this.cwd)
     this.#exit[Symbol.dispose]()
   }
 

@@ -1,6 +1,9 @@
-import type { Connection } from './connection.ts'
-
 export const blockSize = 1000
+
+/** What is needed of a connection, which has numbers of its own. */
+interface Asked {
+  query<R>(text: string, values: readonly number[]): Promise<R[]>
+}
 
 /**
  * The small numbers that rows refer to each other by. A connection reserves them by the thousand, so that a writer knows them without asking.
@@ -10,7 +13,7 @@ export class Numbers {
   #free: { next: number; end: number }[] = []
 
   /** Makes sure that `count` numbers can be taken. */
-  async reserve(connection: Connection, count: number): Promise<void> {
+  async reserve(connection: Asked, count: number): Promise<void> {
     const left = this.#free.reduce((sum, { next, end }) => sum + end - next, 0)
     if (left >= count) return
     const blocks = await connection.query<{ block: number }>(

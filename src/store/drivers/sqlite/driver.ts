@@ -3,6 +3,7 @@ import { type StoreDriver, type StoredChunk, Unit } from '../../driver.ts'
 import { Database, type SqliteOptions } from './database.ts'
 import {
   fromSession,
+  nextChange,
   type Sqlite,
   sessionColumns,
   toBytes,
@@ -35,10 +36,11 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
 
     async commit(touched, decide) {
       await db.write(() => {
+        const sessions = loaded(touched.sessions, id =>
+          db.sql(`SELECT ${sessionColumns} ${fromSession} WHERE session.id = ?`).get(id),
+        )
         const unit = new Unit({
-          sessions: loaded(touched.sessions, id =>
-            db.sql(`SELECT ${sessionColumns} ${fromSession} WHERE session.id = ?`).get(id),
-          ).map(toSessionRow),
+          sessions: sessions.map(toSessionRow),
           runs: loaded(touched.runs, id => db.sql('SELECT * FROM run WHERE id = ?').get(id)).map(toRunRow),
           entries: loaded(touched.entries, ({ run, key, occurrence }) =>
             db
@@ -47,7 +49,7 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
           ).map(toEntryRow),
         })
         decide(unit)
-        writeUnit(db, unit)
+        writeUnit(db, unit, sessions)
       })
       wakeAll()
     },
@@ -75,8 +77,8 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
     },
     async changes(cursor) {
       if (cursor === undefined) {
-        const row = await one("SELECT value FROM counter WHERE name = 'change'")
-        return { rows: [], cursor: String(row?.value ?? 0) }
+        const row = (await one(nextChange)) as { change: number }
+        return { rows: [], cursor: String(row.change - 1) }
       }
       const sql = `SELECT ${sessionColumns} ${fromSession} WHERE session.change > ? ORDER BY session.change LIMIT 1000`
       const rows = await all(sql, Number(cursor))

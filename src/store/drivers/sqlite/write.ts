@@ -2,10 +2,10 @@ import { RathError } from '../../../base/errors.ts'
 import type { ChunkRow, Unit } from '../../driver.ts'
 import type { SessionRow } from '../../spec.ts'
 import type { Database } from './database.ts'
-import { toBytes } from './rows.ts'
+import { nextChange, type Sqlite, toBytes, toHex } from './rows.ts'
 
-/** Writes what a unit of work decided. Runs inside the transaction that loaded it. */
-export function writeUnit(db: Database, unit: Unit): void {
+/** Writes what a unit of work decided. Runs inside the transaction that loaded it, with the session rows it loaded. */
+export function writeUnit(db: Database, unit: Unit, loaded: readonly Sqlite[]): void {
   const { sessions, runs, entries } = unit.written
   const now = Date.now()
   for (const blob of unit.blobs.values()) {
@@ -13,18 +13,18 @@ export function writeUnit(db: Database, unit: Unit): void {
       'INSERT INTO blob (id, written, bytes) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET written = excluded.written',
     ).run(toBytes(blob.id), now, blob.bytes)
   }
-  const numbers = new Numbers(db)
+  const numbers = new Numbers(db, loaded)
   // A number for each session, so that a page of changes can end behind any of them.
-  let change = sessions.length > 0 ? takeChanges(db, sessions.length) : 0
+  let change = sessions.length > 0 ? (db.sql(nextChange).get() as { change: number }).change : 0
   for (const row of sessions) numbers.session(row.id, () => insertSession(db, row))
   for (const chunk of unit.chunks.values()) writeChunk(db, chunk, numbers, now)
   for (const row of sessions) {
-    db.sql('UPDATE session SET head = ?, length = ?, updated = ?, change = ? WHERE id = ?').run(
+    db.sql('UPDATE session SET head = ?, length = ?, updated = ?, change = ? WHERE n = ?').run(
       row.head === null ? null : numbers.chunk(row.head),
       row.length,
       row.updated,
       change++,
-      row.id,
+      numbers.session(row.id),
     )
   }
   for (const id of unit.deletedSessions) deleteSession(db, id)
@@ -77,8 +77,12 @@ class Numbers {
   readonly #chunks = new Map<string, number>()
   readonly #sessions = new Map<string, number>()
 
-  constructor(db: Database) {
+  constructor(db: Database, sessions: readonly Sqlite[]) {
     this.#db = db
+    for (const { id, n, head, head_n } of sessions) {
+      this.#sessions.set(id as string, n as number)
+      if (head) this.#chunks.set(toHex(head), head_n as number)
+    }
   }
 
   chunk(id: string): number {
@@ -147,15 +151,11 @@ function insertSession(db: Database, row: SessionRow): number {
 function deleteSession(db: Database, id: string): void {
   const row = db.sql('SELECT n FROM session WHERE id = ?').get(id) as { n: number } | undefined
   if (row === undefined) return
+  // The number of its change is not given out again either: who follows the store may have come that far.
+  db.sql(
+    "UPDATE counter SET value = max(value, (SELECT change FROM session WHERE n = ?)) WHERE name = 'change'",
+  ).run(row.n)
   db.sql('DELETE FROM tag WHERE session = ?').run(row.n)
   db.sql('DELETE FROM parent WHERE child = ?').run(row.n)
   db.sql('DELETE FROM session WHERE n = ?').run(row.n)
-}
-
-/** The first of as many numbers of changes as asked for. */
-function takeChanges(db: Database, count: number): number {
-  const row = db
-    .sql("UPDATE counter SET value = value + ? WHERE name = 'change' RETURNING value")
-    .get(count) as { value: number }
-  return row.value - count + 1
 }

@@ -1,0 +1,19 @@
+import { chmod, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** Removes a folder of ours, whatever commands have made of it: package managers write folders that nobody may write into. */
+export async function removeFolder(path: string): Promise<void> {
+  const remove = () => rm(path, { recursive: true, force: true, maxRetries: 3 })
+  try {
+    await remove()
+  } catch {
+    await makeWritable(path)
+    await remove()
+  }
+}
+
+async function makeWritable(folder: string): Promise<void> {
+  await chmod(folder, 0o700).catch(() => {})
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  for (const entry of entries) if (entry.isDirectory()) await makeWritable(join(folder, entry.name))
+}
