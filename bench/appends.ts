@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type Durability, openStore, Session, type Store } from 'openrath'
@@ -21,6 +22,10 @@ export interface Bed {
   readonly driver: string
   store(durability: Durability): Promise<Store>
   bare(durability: Durability): Promise<Bare>
+  /** What the bare loop is called. */
+  readonly baseline: string
+  /** The same loop, when it also finds a chunk by its digest and a session by its id: the least a store has to write. */
+  linked?(durability: Durability): Promise<Bare>
 }
 
 export function sqliteBed(folder: string): Bed {
@@ -28,24 +33,34 @@ export function sqliteBed(folder: string): Bed {
   const path = () => join(folder, `appends-${files++}.db`)
   return {
     driver: 'sqlite',
+    baseline: 'bare loop',
     store: durability => openStore(`sqlite:${path()}`, { durability }),
     bare: async durability => bareSqlite(path(), durability),
+    linked: async durability => linkedSqlite(path(), durability),
   }
 }
 
 export function postgresBed(createDatabase: () => Promise<string>): Bed {
   return {
     driver: 'postgres',
+    baseline: 'bare loop',
     store: async durability => openStore(await createDatabase(), { durability }),
     bare: async durability => barePostgres(await createDatabase(), durability),
   }
 }
 
-export async function appends(report: (line: Line) => void, bed: Bed, count: number): Promise<void> {
-  report(await oneAtATime(bed, 'full', { count, rounds: 7, warmUps: 1, target }))
-  report(await oneAtATime(bed, 'normal', { count: count * 4, rounds: 9, target }))
-  report(await groupCommit(bed, { count: count * 4, rounds: 5, warmUps: 1, target }))
-  report(await batches(bed, { count: 10_000, rounds: 7 }))
+export async function appends(report: (line: Line) => void, bed: Bed): Promise<void> {
+  for (const durability of ['full', 'normal'] as const) {
+    report(await oneAtATime(bed, durability, { count: 250, rounds: 9, target }))
+  }
+  report(await groupCommit(bed, 'full', { count: 1_000, rounds: 5, warmUps: 1, target }))
+  report(await groupCommit(bed, 'normal', { count: 1_000, rounds: 5, warmUps: 1 }))
+  report(await batches(bed, { count: 2_000, rounds: 5 }))
+  if (!bed.linked) return
+  for (const durability of ['full', 'normal'] as const) {
+    const least = { ...bed, bare: bed.linked, baseline: 'bare loop with an index of digests and a head' }
+    report(await oneAtATime(least, durability, { count: 250, rounds: 9 }))
+  }
 }
 
 interface Options extends Rounds {
@@ -71,22 +86,28 @@ function oneAtATime(bed: Bed, durability: Durability, options: Options): Promise
 }
 
 /** One outstanding append per session: what arrives together shares a transaction. The bare loop knows no such thing. */
-function groupCommit(bed: Bed, options: Options): Promise<Line> {
+function groupCommit(bed: Bed, durability: Durability, options: Options): Promise<Line> {
   const each = options.count / concurrent
-  return onBoth(bed, 'full', `full, ${concurrent} sessions at a time`, options, (store, bare, ids) => [
-    async from => {
-      const writing = ids.map(async (id, session) => {
-        for (let i = 0; i < each; i++) await store.sessions.append(id, [turn(from + session * each + i)])
-      })
-      await Promise.all(writing)
-    },
-    async from => {
-      for (let i = 0; i < options.count; i++) {
-        const inserted = bare.one(ids[i % ids.length] as string, JSON.stringify(turn(from + i)))
-        if (inserted) await inserted
-      }
-    },
-  ])
+  return onBoth(
+    bed,
+    durability,
+    `${durability}, ${concurrent} sessions at a time`,
+    options,
+    (store, bare, ids) => [
+      async from => {
+        const writing = ids.map(async (id, session) => {
+          for (let i = 0; i < each; i++) await store.sessions.append(id, [turn(from + session * each + i)])
+        })
+        await Promise.all(writing)
+      },
+      async from => {
+        for (let i = 0; i < options.count; i++) {
+          const inserted = bare.one(ids[i % ids.length] as string, JSON.stringify(turn(from + i)))
+          if (inserted) await inserted
+        }
+      },
+    ],
+  )
 }
 
 function batches(bed: Bed, options: Options): Promise<Line> {
@@ -115,7 +136,7 @@ type Write = (from: number) => Promise<void>
 
 /** Runs both sides on databases that grow from round to round, each round with other chunks. */
 async function onBoth(
-  { driver, store: open, bare: openBare }: Bed,
+  { driver, baseline, store: open, bare: openBare }: Bed,
   durability: Durability,
   what: string,
   { count, ...options }: Options,
@@ -133,8 +154,7 @@ async function onBoth(
       return { name, operations: count, run: () => write(round++ * count) }
     }
     const described = `append, ${driver}, ${what}`
-    const bareName = what.includes('in a call') ? 'bare loop, as many in one' : 'bare loop'
-    return await compareTime(described, task('per append', ours), task(bareName, theirs), options)
+    return await compareTime(described, task('per append', ours), task(baseline, theirs), options)
   } finally {
     await bare.close()
   }
@@ -161,6 +181,27 @@ function bareSqlite(path: string, durability: Durability): Bare {
     },
     close: () => db.close(),
   }
+}
+
+function linkedSqlite(path: string, durability: Durability): Bare {
+  const db = new DatabaseSync(path)
+  db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${durability};
+    CREATE TABLE chunk (n INTEGER PRIMARY KEY, id BLOB UNIQUE, session TEXT, body TEXT);
+    CREATE TABLE session (id TEXT PRIMARY KEY, head INTEGER)`)
+  const begin = db.prepare('BEGIN IMMEDIATE')
+  const insert = db.prepare('INSERT INTO chunk (id, session, body) VALUES (?, ?, ?)')
+  const update = db.prepare('INSERT OR REPLACE INTO session (id, head) VALUES (?, ?)')
+  const commit = db.prepare('COMMIT')
+  const many = (session: string, texts: readonly string[]) => {
+    begin.run()
+    let head: number | bigint = 0
+    for (const text of texts) {
+      head = insert.run(hash('sha256', text, 'buffer'), session, text).lastInsertRowid
+    }
+    update.run(session, head)
+    commit.run()
+  }
+  return { one: (session, text) => many(session, [text]), many, close: () => db.close() }
 }
 
 /** A statement outside a transaction is one, and needs one trip to the server. */

@@ -25,7 +25,7 @@ type Report = (line: Line) => void
 export const bench: Bench = async report => {
   const folder = mkdtempSync(join(tmpdir(), 'openrath-bench-'))
   try {
-    await appends(report, sqliteBed(folder), 250)
+    await appends(report, sqliteBed(folder))
     await onPostgres(report)
     await conversation(report, folder)
     await forks(report, folder)
@@ -47,7 +47,7 @@ async function onPostgres(report: Report): Promise<void> {
     return
   }
   try {
-    await appends(report, postgresBed(server.createDatabase), 250)
+    await appends(report, postgresBed(server.createDatabase))
   } finally {
     await server.stop()
   }
@@ -180,7 +180,7 @@ async function longSession(report: Report, folder: string): Promise<void> {
         operations: size,
         run: () => text.split('\n').map(line => (line === '' ? undefined : JSON.parse(line))),
       },
-      { collect: 'major', rounds: 3, warmUps: 1 },
+      { collect: 'major', rounds: 3, warmUps: 0 },
     ),
   )
 

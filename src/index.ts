@@ -3,8 +3,8 @@ import './base/node-version.ts'
 export type { Digest } from './base/digest.ts'
 export { type Blame, type ErrorCode, RathError, type Retry } from './base/errors.ts'
 export type { Json, JsonObject } from './base/json.ts'
-export * as flow from './flow/index.ts'
-export { Agent, type AgentOptions, Workflow } from './flow/index.ts'
+export * as flow from './flow/flow.ts'
+export { Agent, type AgentOptions, Workflow } from './flow/flow.ts'
 export { type Price, type PriceTable, priceOf } from './model/prices.ts'
 export { Provider, type ProviderBudget, type ProviderOptions } from './model/provider.ts'
 export type { ModelLike } from './model/resolve.ts'
@@ -26,6 +26,25 @@ export type { EventListener, RunEnd, RunEvent } from './run/event.ts'
 export { openStore } from './run/open-store.ts'
 export { PendingSession } from './run/pending-session.ts'
 export { configure, createRuntime, type Runtime, type RuntimeOptions } from './run/runtime.ts'
+export { type LocalOptions, localBackend } from './sandbox/drivers/local/driver.ts'
+export type { LocalSpec } from './sandbox/drivers/local/local-spec.ts'
+export type {
+  ExecHandle,
+  ExecOptions,
+  ExecOutput,
+  ExecResult,
+  FileEntry,
+  FileKind,
+  FileStat,
+  Sandbox,
+  SandboxBackend,
+  SandboxCapabilities,
+  SandboxFiles,
+  SandboxSpec,
+  SearchMatch,
+  SearchQuery,
+  SearchResult,
+} from './sandbox/spec.ts'
 export type {
   Chunk,
   ChunkInput,
@@ -94,6 +113,7 @@ export type {
 } from './store/spec.ts'
 export { createStore } from './store/store.ts'
 export type { ApprovalDecision, ApprovalRequest } from './tool/approval.ts'
+export { type BuiltinName, builtinTools } from './tool/builtin/builtin-tools.ts'
 export { FlowToolCall } from './tool/flow-tool-call.ts'
 export { type McpOptions, type McpServer, type McpTools, mcpTools } from './tool/mcp/mcp-tools.ts'
 export { narrow, type Policy, policy } from './tool/policy/policy.ts'

@@ -1,3 +1,5 @@
+const pool = new Uint16Array(5 * 256)
+let unused = 0
 let lastTime = 0
 let sequence = 0
 let beginning = ''
@@ -17,11 +19,21 @@ export function newId(now: number = Date.now()): string {
 }
 
 function startMillisecond(time: number, highestStart: number): void {
-  const random = globalThis.crypto.getRandomValues(new Uint16Array(5))
-  const [counter, variant, ...rest] = random as unknown as [number, number, ...number[]]
   lastTime = time
-  sequence = counter & highestStart
+  sequence = random() & highestStart
   const digits = time.toString(16).padStart(12, '0')
   beginning = `${digits.slice(0, 8)}-${digits.slice(8)}-7`
-  end = `-${(0x8000 | (variant & 0x3fff)).toString(16)}-${rest.map(word => word.toString(16).padStart(4, '0')).join('')}`
+  end = `-${(0x8000 | (random() & 0x3fff)).toString(16)}-${word()}${word()}${word()}`
+}
+
+function word(): string {
+  return random().toString(16).padStart(4, '0')
+}
+
+function random(): number {
+  if (unused === 0) {
+    globalThis.crypto.getRandomValues(pool)
+    unused = pool.length
+  }
+  return pool[--unused] as number
 }

@@ -9,9 +9,9 @@ import type { Approve, CallOptions } from '../run/context.ts'
 import { currentContext } from '../run/context.ts'
 import type { EventListener } from '../run/event.ts'
 import { runLoop } from '../run/loop.ts'
-import { outputSpec } from '../run/output.ts'
+import { type OutputSpec, outputSpec } from '../run/output.ts'
 import { Session } from '../session/session.ts'
-import { type BuiltinName, builtinTools, withBuiltins } from '../tool/builtin/index.ts'
+import { type BuiltinName, builtinTools, withBuiltins } from '../tool/builtin/builtin-tools.ts'
 import { type FlowToolCall, toTool } from '../tool/flow-tool-call.ts'
 import type { Policy } from '../tool/policy/policy.ts'
 import type { Tool } from '../tool/spec.ts'
@@ -47,6 +47,7 @@ export class Agent extends Workflow {
   readonly model: ResolvedModel
   readonly maxRounds: number
   readonly #options: AgentOptions
+  readonly #output: OutputSpec | undefined
   #tools: ReadonlyMap<string, Tool>
 
   constructor(prompt: string, options: AgentOptions = {}) {
@@ -64,6 +65,7 @@ export class Agent extends Workflow {
     this.model = resolveModel(model ?? provider)
     this.maxRounds = maxRounds
     this.#options = options
+    this.#output = options.output && outputSpec(options.output, this.name)
     this.#tools = withBuiltins(builtinTools(builtins), tools.map(toTool))
   }
 
@@ -106,7 +108,7 @@ export class Agent extends Workflow {
         `Call the agent itself, ${this.name}(session), and not its forward.`,
       )
     }
-    const { output, retry = this.model.retry ?? {} } = this.#options
+    const { retry = this.model.retry ?? {} } = this.#options
     return runLoop(
       {
         prompt: this.prompt,
@@ -115,7 +117,7 @@ export class Agent extends Workflow {
         settings: this.model.settings,
         retry,
         maxRounds: this.maxRounds,
-        output: output && outputSpec(output, this.name),
+        output: this.#output,
       },
       session,
       context,

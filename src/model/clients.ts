@@ -1,12 +1,10 @@
 import { RathError } from '../base/errors.ts'
 import type { Connection } from './connection.ts'
-import type { AiSdkModel } from './drivers/ai-sdk/index.ts'
+import type { AiSdkModel } from './drivers/ai-sdk/driver.ts'
 import { ownAddress, sameHost } from './kind.ts'
 
-/** Loads a provider package. Replaced in tests. */
-export type Load = <Name extends keyof typeof packages>(
-  name: Name,
-) => Promise<Awaited<ReturnType<(typeof packages)[Name]>>>
+/** Loads a provider package; replaced in tests. Untyped here, so that our types do not bring the packages' into your project. */
+export type Load = (name: keyof typeof packages) => Promise<unknown>
 
 export interface ClientOptions {
   readonly api?: 'responses' | 'chat' | undefined
@@ -19,9 +17,9 @@ interface Opening extends ClientOptions {
 }
 
 const packages = {
-  '@ai-sdk/openai': () => import('@ai-sdk/openai'),
-  '@ai-sdk/anthropic': () => import('@ai-sdk/anthropic'),
-  '@ai-sdk/openai-compatible': () => import('@ai-sdk/openai-compatible'),
+  '@ai-sdk/openai': (): Promise<unknown> => import('@ai-sdk/openai'),
+  '@ai-sdk/anthropic': (): Promise<unknown> => import('@ai-sdk/anthropic'),
+  '@ai-sdk/openai-compatible': (): Promise<unknown> => import('@ai-sdk/openai-compatible'),
 }
 
 /**
@@ -51,7 +49,7 @@ async function openOpenAi(
   model: string,
   { api, headers, load }: Opening,
 ): Promise<AiSdkModel> {
-  const { createOpenAI } = await load('@ai-sdk/openai')
+  const { createOpenAI } = (await load('@ai-sdk/openai')) as typeof import('@ai-sdk/openai')
   const client = createOpenAI({ baseURL, apiKey, ...(headers && { headers: { ...headers } }) })
   return api === 'chat' ? client.chat(model) : client.responses(model)
 }
@@ -61,7 +59,9 @@ async function openCompatible(
   model: string,
   { headers, load }: Opening,
 ): Promise<AiSdkModel> {
-  const { createOpenAICompatible } = await load('@ai-sdk/openai-compatible')
+  const { createOpenAICompatible } = (await load(
+    '@ai-sdk/openai-compatible',
+  )) as typeof import('@ai-sdk/openai-compatible')
   return createOpenAICompatible({
     // Not `openaiCompatible`: under that name, what answers carry back would be spread over the messages.
     name: 'compatible',
@@ -78,7 +78,7 @@ async function openAnthropic(
   model: string,
   { headers, load }: Opening,
 ): Promise<AiSdkModel> {
-  const { createAnthropic } = await load('@ai-sdk/anthropic')
+  const { createAnthropic } = (await load('@ai-sdk/anthropic')) as typeof import('@ai-sdk/anthropic')
   // Anthropic's own tools take the address without the version, this package with it.
   const address = given.replace(/\/+$/, '')
   const baseURL = /\/v\d+$/.test(address) ? address : `${address}/v1`
@@ -91,7 +91,7 @@ async function openAzure(
   model: string,
   { api, headers, load }: Opening,
 ): Promise<AiSdkModel> {
-  const { createOpenAI } = await load('@ai-sdk/openai')
+  const { createOpenAI } = (await load('@ai-sdk/openai')) as typeof import('@ai-sdk/openai')
   const address = given.replace(/\/+$/, '')
   const dated = apiVersion !== undefined && !/\/openai\/v1$/.test(address)
   const root = address.replace(/\/openai(\/v1)?$/, '')
@@ -107,13 +107,13 @@ async function openAzure(
   return api === 'responses' ? client.responses(model) : client.chat(model)
 }
 
-const loadPackage: Load = async name => (await packages[name]()) as never
+const loadPackage: Load = name => packages[name]()
 
 /** Loads a package, or says what to install. */
 function loading(load: Load = loadPackage): Load {
   return async name => {
     try {
-      return (await load(name)) as never
+      return await load(name)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
       throw new RathError(

@@ -8,7 +8,7 @@ import type { Message } from '../session/message.ts'
 import { type ToolCallPart, textOf } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
 import type { ApprovalDecision, ApprovalRequest } from '../tool/approval.ts'
-import { forModel } from '../tool/big-output.ts'
+import { readToolResult } from '../tool/big-output.ts'
 import { dispatchCalls } from '../tool/dispatch.ts'
 import type { Tool } from '../tool/spec.ts'
 import { AskFailed, ask, TimeSpent } from './ask.ts'
@@ -16,6 +16,7 @@ import { type Approve, emit, type RunContext } from './context.ts'
 import type { OutputSpec } from './output.ts'
 import { keepPrompt, promptDigest } from './prompt.ts'
 import { Recorder } from './recorder.ts'
+import { RequestView } from './request-view.ts'
 
 /** What the loop needs to know of an agent. */
 export interface AgentSpec {
@@ -47,18 +48,19 @@ class Loop {
   readonly #agent: AgentSpec
   readonly #recorder: Recorder
   readonly #context: RunContext
-  readonly #instructions: readonly Message[]
+  readonly #instructions: Message[]
+  readonly #view = new RequestView()
   readonly #prompt: Digest | undefined
   readonly #descriptions: readonly ToolDescription[]
   #repaired = false
 
   constructor(agent: AgentSpec, recorder: Recorder, context: RunContext) {
-    this.#agent = agent
+    this.#agent = { ...agent, tools: withReader(agent.tools) }
     this.#recorder = recorder
     this.#context = context
     this.#instructions = agent.prompt.messages()
     this.#prompt = promptDigest(agent.prompt)
-    this.#descriptions = [...agent.tools.values()].map(({ name, description, parameters }) => ({
+    this.#descriptions = [...this.#agent.tools.values()].map(({ name, description, parameters }) => ({
       name,
       description,
       parameters,
@@ -120,7 +122,7 @@ class Loop {
   #request(): ModelRequest {
     const { settings, output } = this.#agent
     return {
-      messages: [...this.#instructions, ...this.#recorder.session.messages().map(shortened)],
+      messages: this.#instructions.concat(this.#view.messages(this.#recorder.session)),
       tools: this.#descriptions,
       settings,
       ...(output && { output: { name: output.name, schema: output.schema } }),
@@ -223,10 +225,11 @@ class Loop {
   }
 }
 
-function shortened(message: Message): Message {
-  return message.role === 'tool'
-    ? { ...message, outcome: forModel(message.outcome, undefined, message.callId) }
-    : message
+/** A long result is shown to the model head and tail; with this tool it reads the rest. */
+function withReader(tools: ReadonlyMap<string, Tool>): ReadonlyMap<string, Tool> {
+  return tools.size === 0 || tools.has(readToolResult.name)
+    ? tools
+    : new Map([...tools, [readToolResult.name, readToolResult]])
 }
 
 function asRathError(thrown: unknown): RathError {

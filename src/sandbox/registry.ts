@@ -1,5 +1,5 @@
 import { RathError, show } from '../base/errors.ts'
-import { localBackend } from './drivers/local/index.ts'
+import { localBackend } from './drivers/local/driver.ts'
 import type { SandboxBackend } from './spec.ts'
 
 /** Backends by name: `local`, which is always there, and the ones given. One called `local` takes its place. */

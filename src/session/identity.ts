@@ -7,10 +7,20 @@ import type { Chunk, ChunkBody } from './chunk.ts'
  * without changing it.
  */
 export function identify(body: ChunkBody, previous: Digest | undefined): Digest {
+  return sha256(canonicalJsonOfOrdered([previous ?? null, toWrite(body)]))
+}
+
+/** The id together with the chunk's own JSON text, for who needs both: writing the text is most of the work. */
+export function identifyText(body: ChunkBody, previous: Digest | null): { id: Digest; text: string } {
+  const text = canonicalJsonOfOrdered(toWrite(body))
+  return { id: sha256(`[${previous === null ? 'null' : `"${previous}"`},${text}]`), text }
+}
+
+function toWrite(body: ChunkBody): object {
   const chunk = { ...body } as { content?: readonly unknown[] }
   // V8 writes an array that is not frozen in half the time.
   if (chunk.content) chunk.content = [...chunk.content]
-  return sha256(canonicalJsonOfOrdered([previous ?? null, chunk]))
+  return chunk
 }
 
 /** What stays the same about a chunk however often it is merged. */

@@ -15,7 +15,7 @@ export type Message =
  */
 export function viewMessages(chunks: Iterable<Chunk>): Message[] {
   const history = [...chunks]
-  const view = new View()
+  const view = new MessageView()
   const compressions = history.filter(chunk => chunk.kind === 'compress')
   const replacing = compressions.length > 0 ? summariesOf(compressions) : undefined
   const shown = new Set<Chunk>()
@@ -28,7 +28,7 @@ export function viewMessages(chunks: Iterable<Chunk>): Message[] {
       view.say([{ type: 'text', text: `Summary of the conversation so far:\n${summary.summary}` }])
     }
   }
-  return view.end()
+  return view.messages()
 }
 
 const unanswered: ToolOutcome = Object.freeze({
@@ -37,7 +37,8 @@ const unanswered: ToolOutcome = Object.freeze({
   message: 'No result of this call was recorded.',
 })
 
-class View {
+/** The view of a history that grows: what was added once is not looked at again. Summaries are beyond it. */
+export class MessageView {
   readonly #system: Message[] = []
   readonly #messages: Message[] = []
   /** Call ids in use, each with the number that a repetition of it gets next. */
@@ -72,9 +73,11 @@ class View {
     else this.#messages.push(message)
   }
 
-  end(): Message[] {
-    this.#close()
-    return [...this.#system, ...this.#messages]
+  /** What a model would be shown now; a turn that is still open counts as it stands. */
+  messages(): Message[] {
+    const shown = this.#system.concat(this.#messages)
+    if (this.#turn) shown.push(...ended(this.#turn))
+    return shown
   }
 
   #answer(content: readonly AnswerPart[]): void {
@@ -115,10 +118,7 @@ class View {
     const turn = this.#turn
     if (!turn) return
     this.#turn = undefined
-    for (const { callId, tool, outcome = unanswered } of turn.calls) {
-      this.#messages.push({ role: 'tool', callId, tool, outcome })
-    }
-    this.#messages.push(...turn.waiting)
+    this.#messages.push(...ended(turn))
   }
 
   #uniqueCallId(id: string): string {
@@ -129,6 +129,14 @@ class View {
     if (unique !== id) this.#callIds.set(unique, 1)
     return unique
   }
+}
+
+/** A turn's results in the order asked, then what was said meanwhile. */
+function ended({ calls, waiting }: Turn): Message[] {
+  const results = calls.map(
+    ({ callId, tool, outcome = unanswered }): Message => ({ role: 'tool', callId, tool, outcome }),
+  )
+  return results.concat(waiting)
 }
 
 /** Without empty texts, which some providers refuse. */

@@ -5,7 +5,7 @@ import { backwards, chunkAt, chunksFrom, isClaimed, lengthOf, link, previousOf }
 import type { Chunk, ChunkBody } from '../session/chunk.ts'
 import { identify } from '../session/identity.ts'
 import type { BlobRow, ChunkRow, StoreDriver } from './driver.ts'
-import { encode } from './encode.ts'
+import { encodeWritten } from './encode.ts'
 import type { Redactor } from './redact.ts'
 
 export interface EncodedChunk {
@@ -102,12 +102,13 @@ export class ChainWriter {
   }
 }
 
-/** A chunk's row; `place` says where it hangs. */
+/** A chunk's row; `place` says where it hangs, `plain` is its JSON text. */
 export function encodeChunk(
   body: ChunkBody,
   place: Pick<ChunkRow, 'id' | 'index' | 'previous' | 'session'>,
+  plain = JSON.stringify(body),
 ): EncodedChunk {
-  const { text, blobs } = encode(body as unknown as Json)
+  const { text, blobs } = encodeWritten(body as unknown as Json, plain)
   return { row: { ...place, kind: body.kind, body: text, blobs: blobs.map(blob => blob.id) }, blobs }
 }
 

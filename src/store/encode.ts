@@ -26,7 +26,11 @@ export interface Encoded {
 
 /** JSON text of a value with its large parts out of line. */
 export function encode(value: Json): Encoded {
-  const plain = JSON.stringify(value)
+  return encodeWritten(value, JSON.stringify(value))
+}
+
+/** The same, for a value whose JSON text is known. */
+export function encodeWritten(value: Json, plain: string): Encoded {
   if (plain.length <= inlineLimit && !plain.includes('"$blob"')) return { text: plain, blobs: [] }
   const blobs: BlobRow[] = []
   return { text: JSON.stringify(outline(value, '', blobs)), blobs }

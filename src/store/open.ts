@@ -21,7 +21,7 @@ async function openDriver(url: string, options: StoreOptions): Promise<StoreDriv
       return (await import('./drivers/sqlite/driver.ts')).sqliteDriver(url.slice('sqlite:'.length), options)
     }
     if (url.startsWith('postgres://') || url.startsWith('postgresql://')) {
-      return (await import('./drivers/postgres/index.ts')).postgresDriver(url, options)
+      return (await import('./drivers/postgres/driver.ts')).postgresDriver(url, options)
     }
   }
   throw new RathError(

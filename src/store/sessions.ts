@@ -3,7 +3,7 @@ import { RathError, show } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
 import { chunkAt, lengthOf } from '../session/chain.ts'
 import type { Chunk, ChunkBody, ChunkInput } from '../session/chunk.ts'
-import { identify } from '../session/identity.ts'
+import { identifyText } from '../session/identity.ts'
 import { parseChunk, withField } from '../session/parse.ts'
 import { type Session, sessionOf, valueFrom } from '../session/session.ts'
 import type { SessionValue } from '../session/value.ts'
@@ -245,9 +245,10 @@ function extend(id: string, bodies: readonly ChunkBody[], after: Digest | undefi
     let { head, length } = kept
     const rows = bodies.map(body => {
       const placed = kept.branch === '' ? body : withField(body, { branch: kept.branch })
-      const previous = head
-      head = identify(placed, previous ?? undefined)
-      return encodeChunk(placed, { id: head, index: length++, previous, session: id })
+      const { id: next, text } = identifyText(placed, head)
+      const place = { id: next, index: length++, previous: head, session: id }
+      head = next
+      return encodeChunk(placed, place, text)
     })
     add(unit, rows)
     const row = { ...kept, head, length, updated: at }

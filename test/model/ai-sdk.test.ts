@@ -1,6 +1,6 @@
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from '@ai-sdk/provider'
 import { describe, expect, expectTypeOf, test } from 'vitest'
-import { type AiSdkModel, fromAiSdk } from '../../src/model/drivers/ai-sdk/index.ts'
+import { type AiSdkModel, fromAiSdk } from '../../src/model/drivers/ai-sdk/driver.ts'
 import type { Message } from '../../src/session/message.ts'
 import { failure, generate, request, stream } from './ask.ts'
 import { fakeSdk, finish, usage } from './fake-sdk.ts'

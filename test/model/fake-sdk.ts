@@ -1,4 +1,4 @@
-import type { AiSdkModel } from '../../src/model/drivers/ai-sdk/index.ts'
+import type { AiSdkModel } from '../../src/model/drivers/ai-sdk/driver.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a fake plays whatever shape a version has
 type Whatever = any

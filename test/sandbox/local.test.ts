@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { localBackend } from '../../src/sandbox/drivers/local/index.ts'
+import { localBackend } from '../../src/sandbox/drivers/local/driver.ts'
 import { SandboxRegistry } from '../../src/sandbox/registry.ts'
 import { isRunning, out, temporaryFolder } from './make.ts'
 
@@ -124,7 +124,7 @@ test('a fork bomb ends with its timeout', async () => {
 })
 
 test('a process that exits without closing its sandbox leaves no folder and no process behind', () => {
-  const module = new URL('../../src/sandbox/drivers/local/index.ts', import.meta.url).pathname
+  const module = new URL('../../src/sandbox/drivers/local/driver.ts', import.meta.url).pathname
   const program = `
     import { localBackend } from ${JSON.stringify(module)}
     const sandbox = await localBackend().open(undefined)
@@ -142,7 +142,7 @@ test('a process that exits without closing its sandbox leaves no folder and no p
 })
 
 test('nothing keeps the program alive once commands have ended', () => {
-  const module = new URL('../../src/sandbox/drivers/local/index.ts', import.meta.url).pathname
+  const module = new URL('../../src/sandbox/drivers/local/driver.ts', import.meta.url).pathname
   const program = `
     import { localBackend } from ${JSON.stringify(module)}
     const sandbox = await localBackend().open(undefined)

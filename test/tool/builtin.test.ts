@@ -3,24 +3,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Json, JsonObject } from '../../src/base/json.ts'
-import { Agent } from '../../src/flow/agent.ts'
-import { configure } from '../../src/run/runtime.ts'
-import { localBackend } from '../../src/sandbox/drivers/local/index.ts'
+import { localBackend } from '../../src/sandbox/drivers/local/driver.ts'
 import type { Sandbox } from '../../src/sandbox/spec.ts'
 import type { ToolOutcome } from '../../src/session/chunk.ts'
-import { Session } from '../../src/session/session.ts'
-import { scripted } from '../../src/testing/scripted.ts'
-import { type BuiltinName, builtinTools } from '../../src/tool/builtin/index.ts'
+import { type BuiltinName, builtinTools } from '../../src/tool/builtin/builtin-tools.ts'
 import { claimOf } from '../../src/tool/schedule.ts'
 import type { Tool } from '../../src/tool/spec.ts'
-import { outcomeOf, simple } from './make.ts'
+import { outcomeOf } from './make.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'openrath-builtin-'))
 const sandbox: Sandbox = await localBackend().open(folder)
-const runtime = configure({ store: 'memory:' })
 afterAll(async () => {
   await sandbox.close()
-  await runtime.close()
   rmSync(folder, { recursive: true, force: true })
 })
 beforeEach(() => {
@@ -53,7 +47,6 @@ describe('run_shell_command', () => {
       exitCode: 4,
       stdout: `${folder}/in\n`,
       stderr: 'no\n',
-      durationMs: expect.any(Number),
     })
   })
 
@@ -280,93 +273,3 @@ describe('what calls wait for', () => {
     expect(claim('run_code', { code: 'x' })).toEqual({ resources: [], alone: true })
   })
 })
-
-describe('an agent', () => {
-  const names = ({ tools }: Agent) => tools.map(({ name }) => name)
-
-  test('has all built-in tools, those named, or none', () => {
-    const model = scripted([])
-    expect(names(new Agent('', { model }))).toHaveLength(8)
-    const some = new Agent('', { model, builtins: ['run_code', 'search_workspace'] })
-    expect(names(some)).toEqual(['run_code', 'search_workspace'])
-    expect(names(new Agent('', { model, builtins: false }))).toEqual([])
-    expect(() => new Agent('', { model, builtins: ['rm'] as never })).toThrow(
-      /no built-in tool "rm"; there are run_/,
-    )
-  })
-
-  test('refuses a tool of the same name with the way out, and takes it without the built-in one', () => {
-    const model = scripted([])
-    const own = simple('run_code', () => 1)
-    expect(() => new Agent('', { model, tools: [own] })).toThrow(
-      /"run_code" is a built-in tool.*Rename yours/,
-    )
-    expect(() => new Agent('', { model }).addTool(own)).toThrow(/"run_code" is a built-in tool/)
-    expect(names(new Agent('', { model, tools: [own], builtins: false }))).toEqual(['run_code'])
-  })
-
-  test('that writes and then runs in one turn always sees the file', async () => {
-    for (let i = 0; i < 10; i++) {
-      const content = `print(${i})\n`.padEnd(i % 2 ? 20 : 2_000_000, '#')
-      const model = scripted([
-        {
-          toolCalls: [
-            { name: 'write_workspace_file', args: { path: 'a.py', content: 'print("old")' } },
-            { name: 'write_workspace_file', args: { path: './a.py', content } },
-            { name: 'run_shell_command', args: { cmd: 'python3 a.py; echo made > made.txt' } },
-            { name: 'read_workspace_file', args: { path: 'made.txt' } },
-            { name: 'list_workspace_files', args: {} },
-          ],
-        },
-        'Done.',
-      ])
-      const session = await new Agent('', { model })(Session.fromUserMessage('go').to('local', folder))
-      const results = session.chunks.filter(chunk => chunk.kind === 'tool-result')
-      expect(
-        results.map(({ outcome }) => (outcome.kind === 'value' ? outcome.value : outcome)),
-      ).toMatchObject([
-        { created: i === 0 },
-        { created: false, bytes: content.length },
-        { exitCode: 0, stdout: `${i}\n` },
-        'made\n',
-        { entries: ['a.py', 'made.txt'] },
-      ])
-    }
-  })
-
-  test('whose session has no place reads what to do about it', async () => {
-    const model = scripted([{ toolCalls: [{ name: 'run_shell_command', args: { cmd: 'ls' } }] }, 'I cannot.'])
-    const session = await new Agent('', { model })(Session.fromUserMessage('go'))
-    const [result] = session.chunks.filter(chunk => chunk.kind === 'tool-result')
-    expect(result?.outcome).toMatchObject({
-      kind: 'error',
-      error: 'threw',
-      message: expect.stringContaining("session.to('local', './')"),
-      detail: { code: 'placement-missing' },
-    })
-  })
-
-  test('keeps its private folder from call to call, and shares it with an agent that is its tool', async () => {
-    const write = { name: 'write_workspace_file', args: { path: 'note', content: 'kept' } }
-    const read = { name: 'read_workspace_file', args: { path: 'note' } }
-    const helper = new Agent('', {
-      model: scripted((request, n) => (n === 0 ? { toolCalls: [read] } : lastResult(request))),
-    })
-    const model = scripted([
-      ...[{ toolCalls: [write] }, 'Written.', { toolCalls: [read] }, 'Read.'],
-      ...[{ toolCalls: [{ name: 'help', args: { request: 'Read it.' } }] }, 'Helped.'],
-    ])
-    const agent = new Agent('', { model, tools: [helper.asTool({ name: 'help', description: 'Helps.' })] })
-    let session = Session.fromUserMessage('go').to('local')
-    for (const text of ['write', 'read', 'help']) session = await agent(session.user(text))
-    const outcomes = session.chunks
-      .filter(chunk => chunk.kind === 'tool-result')
-      .map(({ outcome }) => outcome)
-    expect(outcomes.slice(1)).toMatchObject([{ value: 'kept' }, { value: { text: 'kept' } }])
-  })
-})
-
-function lastResult(request: { readonly messages: readonly unknown[] }): string {
-  const { outcome } = request.messages.at(-1) as { outcome: { value: string } }
-  return outcome.value
-}

@@ -92,6 +92,21 @@ export function followCases(open: OpenStore): ConformanceCase[] {
       }
     },
 
+    async 'a cursor of a session that was deleted since leaves out nothing that came after it'({ store }) {
+      const first = talk(1)
+      let cursor: string
+      {
+        using follower = follow(store)
+        await store.sessions.put(first)
+        cursor = (await follower.until(({ session }) => session.id === first.id)).cursor
+      }
+      await store.sessions.delete(first.id)
+      const next = talk(1)
+      await store.sessions.put(next)
+      using again = follow(store, { cursor })
+      await again.until(({ session }) => session.id === next.id)
+    },
+
     async 'a listener that throws is reported and goes on being told'({ store }) {
       const told = new Set<string>()
       const both = Promise.withResolvers<void>()

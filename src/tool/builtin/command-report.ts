@@ -17,7 +17,7 @@ export function secondsOf(timeout: number = usualTimeout): number {
   return timeout * 1000
 }
 
-/** How a command ended, for a model: what is not so is left out. */
+/** How a command ended, for a model: what is not so is left out. How long it took is on the chunk, not in what was perceived. */
 export function commandReport(result: ExecResult): JsonObject {
   const decoder = new TextDecoder()
   return {
@@ -25,7 +25,6 @@ export function commandReport(result: ExecResult): JsonObject {
     ...(result.signal !== undefined && { signal: result.signal }),
     stdout: decoder.decode(result.stdout),
     stderr: decoder.decode(result.stderr),
-    durationMs: Math.round(result.durationMs),
     ...(result.timedOut && { timedOut: true }),
     ...(result.truncated && { truncated: true }),
   }

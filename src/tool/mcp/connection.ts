@@ -2,15 +2,8 @@ import type { Client, ProgressCallback, StreamableHTTPClientTransport } from '@m
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { RathError } from '../../base/errors.ts'
 import { describeThrown } from '../outcome.ts'
-import { type McpProgram, ProcessTransport } from './process-transport.ts'
-
-/** An MCP server that is already running somewhere, spoken to over streamable HTTP. */
-export interface McpAddress {
-  readonly url: string | URL
-  readonly headers?: { readonly [name: string]: string }
-}
-
-export type McpServer = McpProgram | McpAddress
+import { ProcessTransport } from './process-transport.ts'
+import type { McpServer } from './server.ts'
 
 interface Open {
   readonly client: Client

@@ -4,7 +4,7 @@ import { isPlainObject, type Json } from '../../base/json.ts'
 import { describeThrown } from '../outcome.ts'
 import type { Effect, Tool, ToolContext } from '../spec.ts'
 import { ArgumentError, ToolError } from '../tool-error.ts'
-import { McpConnection, type McpServer } from './connection.ts'
+import { McpConnection } from './connection.ts'
 import {
   effectFrom,
   type ListedTool,
@@ -15,10 +15,10 @@ import {
 } from './listing.ts'
 import { allPages } from './pages.ts'
 import { readResult } from './result.ts'
+import type { McpServer } from './server.ts'
 
-export type { McpAddress, McpServer } from './connection.ts'
 export type { McpAnnotations } from './listing.ts'
-export type { McpProgram } from './process-transport.ts'
+export type { McpAddress, McpProgram, McpServer } from './server.ts'
 
 export interface McpOptions extends ListingOptions {
   /** What it is called in messages; by default what the server calls itself. */

@@ -1,15 +1,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
-
-/** An MCP server that is started as a program and spoken to over its standard input and output. */
-export interface McpProgram {
-  readonly command: string
-  readonly args?: readonly string[]
-  /** Added to a clean environment: PATH, HOME and the like, and none of your keys. */
-  readonly env?: { readonly [name: string]: string }
-  readonly cwd?: string
-}
+import type { McpProgram } from './server.ts'
 
 type Sdk = typeof import('@modelcontextprotocol/client')
 type Child = ChildProcessByStdio<Writable, Readable, Readable>

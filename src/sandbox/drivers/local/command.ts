@@ -85,7 +85,8 @@ export class LocalCommand implements ExecHandle {
         })
       }
       const stop = () => {
-        timedOut = true
+        // It may have ended in time, and only its leftovers be there still.
+        if (this.#tree.leader !== undefined) timedOut = true
         this.kill()
       }
       const timer = timeout === undefined ? undefined : setTimeout(stop, timeout)
