@@ -53,8 +53,9 @@ export async function appends(report: (line: Line) => void, bed: Bed): Promise<v
   for (const durability of ['full', 'normal'] as const) {
     report(await oneAtATime(bed, durability, { count: 250, rounds: 9, target }))
   }
-  report(await groupCommit(bed, 'full', { count: 1_000, rounds: 5, warmUps: 1, target }))
-  report(await groupCommit(bed, 'normal', { count: 1_000, rounds: 5, warmUps: 1 }))
+  for (const durability of ['full', 'normal'] as const) {
+    report(await groupCommit(bed, durability, { count: 1_000, rounds: 7, target }))
+  }
   report(await batches(bed, { count: 2_000, rounds: 5 }))
   if (!bed.linked) return
   for (const durability of ['full', 'normal'] as const) {

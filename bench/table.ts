@@ -57,6 +57,7 @@ function printTarget({ of, limit, inclusive }: Target, { unit }: Figure): string
 }
 
 function round(value: number): string {
+  if (value > 0 && value < 0.01) return value.toPrecision(2)
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en')
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2)
 }

@@ -1,7 +1,13 @@
 import { RathError } from './errors.ts'
 
+interface Waiting {
+  readonly callbacks: Set<() => void>
+  /** The signal is one of ours and goes with its work; its listener may stay. */
+  readonly stays: boolean
+}
+
 /** What to do on abort, for each signal that somebody waits on. */
-const waiting = new WeakMap<AbortSignal, Set<() => void>>()
+const waiting = new WeakMap<AbortSignal, Waiting>()
 
 /**
  * Calls back once when the signal aborts; at once when it has. However many wait on a signal, it carries one listener, and none
@@ -12,26 +18,28 @@ export function onAbort(signal: AbortSignal, callback: () => void): Disposable {
     callback()
     return { [Symbol.dispose]() {} }
   }
-  let callbacks = waiting.get(signal)
-  if (callbacks === undefined) {
-    callbacks = new Set()
-    waiting.set(signal, callbacks)
-    signal.addEventListener('abort', run, { once: true })
-  }
+  const { callbacks } = waiting.get(signal) ?? listen(signal, false)
   callbacks.add(callback)
   return {
     [Symbol.dispose]() {
-      const left = waiting.get(signal)
-      if (left === undefined || !left.delete(callback) || left.size > 0) return
+      callbacks.delete(callback)
+      if (callbacks.size > 0 || waiting.get(signal)?.stays !== false) return
       waiting.delete(signal)
       signal.removeEventListener('abort', run)
     },
   }
 }
 
+function listen(signal: AbortSignal, stays: boolean): Waiting {
+  const entry = { callbacks: new Set<() => void>(), stays }
+  waiting.set(signal, entry)
+  signal.addEventListener('abort', run, { once: true })
+  return entry
+}
+
 function run(event: Event): void {
   const signal = event.target as AbortSignal
-  const callbacks = waiting.get(signal)
+  const callbacks = waiting.get(signal)?.callbacks
   waiting.delete(signal)
   for (const callback of callbacks ?? []) callback()
 }
@@ -42,6 +50,7 @@ export class LinkedAbort implements Disposable {
   readonly #links: Disposable[] = []
 
   constructor(...outer: readonly (AbortSignal | undefined)[]) {
+    listen(this.#controller.signal, true)
     for (const signal of outer) {
       if (signal) this.#links.push(onAbort(signal, () => this.abort(signal.reason)))
     }

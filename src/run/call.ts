@@ -1,26 +1,28 @@
-import { cancelledError, LinkedAbort } from '../base/abort.ts'
-import { RathError } from '../base/errors.ts'
-import { newId } from '../base/ids.ts'
-import { lineage } from '../session/lineage.ts'
+import { cancelledError } from '../base/abort.ts'
+import { RathError, show } from '../base/errors.ts'
 import { Session, sessionOf, valueFrom } from '../session/session.ts'
-import { narrow, type Policy } from '../tool/policy/policy.ts'
-import { Budget } from './budget.ts'
+import { CallContext } from './call-context.ts'
 import { type CallOptions, currentContext, emit, type RunContext, runInContext } from './context.ts'
-import { EventStream } from './event-stream.ts'
 import { PendingSession } from './pending-session.ts'
-import { defaultRuntime, type Runtime } from './runtime.ts'
+import type { Runtime } from './runtime.ts'
 
 /** Something that makes a session of a session; a layer hands its `forward` in here. */
 export interface Callee {
   /** Its part of the producer path. */
   readonly name: string
+  /** The same inside another layer, which may hold it under a name of its own. */
+  nameIn?(caller: object): string
   /** What the lineage calls it. */
   readonly operation: string
+  /** What calls made inside this one are told as their caller. */
+  readonly layer?: object
   readonly options?: CallOptions
   forward(session: Session, context: RunContext): Session | Promise<Session>
 }
 
 export type SessionInput = Session | PendingSession
+
+const noOptions: CallOptions = Object.freeze({})
 
 /**
  * Calls a layer: makes the context, starts the work in the next turn, and returns at once. A call inside another one belongs
@@ -29,47 +31,32 @@ export type SessionInput = Session | PendingSession
 export function call(
   callee: Callee,
   input: SessionInput,
-  options: CallOptions = {},
+  options: CallOptions = noOptions,
   runtime?: Runtime,
 ): PendingSession {
   checkInput(input, callee.name)
   const outer = currentContext()
-  const by = outer ? `${outer.by}/${callee.name}` : callee.name
-  const abort = new LinkedAbort(outer?.signal, callee.options?.signal, options.signal)
-  const context: RunContext = {
-    runtime: runtime ?? outer?.runtime ?? defaultRuntime(),
-    runId: outer?.runId ?? newId(),
-    by,
-    out: { id: newId(), lineage: lineage(callee.operation, [input.id], { by }) },
-    events: new EventStream(outer?.events),
-    budget: budgetOf(outer, callee.options, options),
-    signal: abort.signal,
-    policy: narrowed(outer?.policy, callee.options?.policy, options.policy),
-    approve: options.approve ?? callee.options?.approve ?? outer?.approve,
-  }
-  for (const listener of [callee.options?.onEvent, options.onEvent])
-    if (listener) context.events.listen(listener)
-
-  const work = Promise.resolve().then(() => perform(callee, input, context))
-  const settled = work.finally(() => {
-    abort[Symbol.dispose]()
-    context.events.end()
-  })
-  return new PendingSession(settled, {
-    id: context.out.id,
-    runId: context.runId,
-    lineage: context.out.lineage,
-    events: context.events,
-    cancel: reason => abort.abort(reason ?? new Error(`${by} was cancelled`)),
-  })
+  const context = new CallContext(
+    {
+      by: outer ? `${outer.by}/${nameIn(outer, callee)}` : callee.name,
+      operation: callee.operation,
+      parent: input.id,
+      layer: callee.layer,
+      own: callee.options,
+      options,
+      runtime,
+    },
+    outer,
+  )
+  return new PendingSession(context, () => perform(callee, input, context))
 }
 
-async function perform(callee: Callee, input: SessionInput, context: RunContext): Promise<Session> {
+async function perform(callee: Callee, input: SessionInput, context: CallContext): Promise<Session> {
   emit(context, { type: 'run-start' })
   let session: Session | undefined
   try {
-    session = await input
-    if (context.signal.aborted) throw cancelledError(context.signal)
+    session = input instanceof Session ? input : await input
+    if (context.aborted) throw cancelledError(context.signal)
     const given = session
     const made = await runInContext(context, () => callee.forward(given, context))
     const result = asOutput(made, callee.name, context)
@@ -80,16 +67,22 @@ async function perform(callee: Callee, input: SessionInput, context: RunContext)
     const status = error.code === 'cancelled' ? 'cancelled' : 'failed'
     emit(context, { type: 'run-end', status, error: error.message })
     throw error
+  } finally {
+    context.end()
   }
+}
+
+function nameIn({ layer }: RunContext, callee: Callee): string {
+  return (layer && callee.nameIn?.(layer)) ?? callee.name
 }
 
 /** The result under the id that was promised; a layer that passes on another's session adds a node for itself. */
 function asOutput(made: unknown, name: string, { out }: RunContext): Session {
   if (!(made instanceof Session)) {
-    throw new RathError('invalid-argument', `${name}.forward must return a Session, not ${typeof made}.`)
+    throw new RathError('invalid-argument', `${name}.forward must return a Session, not ${show(made)}.`)
   }
   if (made.id === out.id) return made
-  const extras = { ...out.lineage.extras, result: made.id }
+  const extras = Object.freeze({ ...out.lineage.extras, result: made.id })
   return sessionOf({ ...valueFrom(made), id: out.id, lineage: Object.freeze({ ...out.lineage, extras }) })
 }
 
@@ -105,21 +98,10 @@ function withSession(thrown: unknown, session: Session | undefined): RathError {
   return error
 }
 
-function budgetOf(outer: RunContext | undefined, own: CallOptions | undefined, options: CallOptions): Budget {
-  const around = own?.budget ? new Budget(own.budget, outer?.budget) : outer?.budget
-  return new Budget(options.budget, around)
-}
-
-/** What all of them allow. */
-function narrowed(...policies: readonly (Policy | undefined)[]): Policy | undefined {
-  const given = policies.filter(policy => policy !== undefined)
-  return given.length > 0 ? given.reduce(narrow) : undefined
-}
-
 function checkInput(input: unknown, name: string): asserts input is SessionInput {
   if (input instanceof Session || input instanceof PendingSession) return
   throw new RathError(
     'invalid-argument',
-    `${name} takes a Session or a pending one, not ${typeof input}; start one with Session.fromUserMessage('…').`,
+    `${name} takes a Session or a pending one, not ${show(input)}; start one with Session.fromUserMessage('…').`,
   )
 }

@@ -30,11 +30,16 @@ export interface RunContext {
   readonly runId: string
   /** Producer path of this call. */
   readonly by: string
+  /** What is being called, so that it can say what it calls its parts. */
+  readonly layer?: object | undefined
   /** The node of the graph that this call makes, known before its work is done. */
   readonly out: { readonly id: string; readonly lineage: Lineage }
   readonly events: EventStream
   readonly budget: Budget
+  /** Made when first read: most layers only pass a session on and never look. */
   readonly signal: AbortSignal
+  /** The same as `signal.aborted`, without making one. */
+  readonly aborted: boolean
   readonly policy: Policy | undefined
   readonly approve: Approve | undefined
 }

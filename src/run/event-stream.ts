@@ -6,8 +6,9 @@ import type { EventListener, RunEvent } from './event.ts'
  */
 export class EventStream {
   readonly #outer: EventStream | undefined
-  readonly #listeners = new Set<EventListener>()
-  readonly #queues = new Set<EventQueue>()
+  /** Made for the first who listens: most streams inside a run are followed by nobody. */
+  #listeners: Set<EventListener> | undefined
+  #queues: Set<EventQueue> | undefined
   #ended = false
 
   constructor(outer?: EventStream) {
@@ -16,18 +17,20 @@ export class EventStream {
 
   /** Whether anybody would see an event now; deltas need not be made when not. */
   get observed(): boolean {
-    return this.#listeners.size > 0 || this.#queues.size > 0 || (this.#outer?.observed ?? false)
+    if (this.#listeners?.size || this.#queues?.size) return true
+    return this.#outer?.observed ?? false
   }
 
   emit(event: RunEvent): void {
-    for (const listener of this.#listeners) tell(listener, event)
-    for (const queue of this.#queues) queue.push(event)
+    for (const listener of this.#listeners ?? []) tell(listener, event)
+    for (const queue of this.#queues ?? []) queue.push(event)
     this.#outer?.emit(event)
   }
 
   listen(listener: EventListener): Disposable {
+    this.#listeners ??= new Set()
     this.#listeners.add(listener)
-    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) }
+    return { [Symbol.dispose]: () => void this.#listeners?.delete(listener) }
   }
 
   /**
@@ -35,7 +38,8 @@ export class EventStream {
    * early ends only the following, not the run.
    */
   iterate(settled: Promise<unknown>): AsyncIterableIterator<RunEvent> {
-    const queue = new EventQueue(settled, () => this.#queues.delete(queue))
+    const queue = new EventQueue(settled, () => this.#queues?.delete(queue))
+    this.#queues ??= new Set()
     if (this.#ended) queue.end()
     else this.#queues.add(queue)
     return queue
@@ -44,9 +48,9 @@ export class EventStream {
   /** No event comes after this; every iteration finishes once it has read what it has. */
   end(): void {
     this.#ended = true
-    for (const queue of this.#queues) queue.end()
-    this.#queues.clear()
-    this.#listeners.clear()
+    for (const queue of this.#queues ?? []) queue.end()
+    this.#queues = undefined
+    this.#listeners = undefined
   }
 }
 

@@ -3,10 +3,10 @@ import type { Session } from '../session/session.ts'
 import type { RunEvent } from './event.ts'
 import type { EventStream } from './event-stream.ts'
 
+/** What is known of it from the start, and how to stop it. */
 export interface PendingFacts {
-  readonly id: string
+  readonly out: { readonly id: string; readonly lineage: Lineage }
   readonly runId: string
-  readonly lineage: Lineage
   readonly events: EventStream
   cancel(reason?: unknown): void
 }
@@ -19,10 +19,21 @@ export class PendingSession extends Promise<Session> implements AsyncIterable<Ru
   readonly #facts: PendingFacts
   #observed = false
 
-  constructor(work: Promise<Session>, facts: PendingFacts) {
-    super((resolve, reject) => work.then(resolve, reject))
+  /** The work starts in the next turn, so that whoever is handed this can follow it from its first event. */
+  constructor(facts: PendingFacts, work: () => Promise<Session>) {
+    let resolve!: (session: Session) => void
+    let reject!: (error: unknown) => void
+    super((done, failed) => {
+      resolve = done
+      reject = failed
+    })
     this.#facts = facts
-    super.then(undefined, error => this.#failed(error))
+    queueMicrotask(() => {
+      work().then(resolve, error => {
+        this.#failed(error)
+        reject(error)
+      })
+    })
   }
 
   /** What `then` returns is an ordinary promise. */
@@ -31,7 +42,7 @@ export class PendingSession extends Promise<Session> implements AsyncIterable<Ru
   }
 
   get id(): string {
-    return this.#facts.id
+    return this.#facts.out.id
   }
 
   get runId(): string {
@@ -39,7 +50,7 @@ export class PendingSession extends Promise<Session> implements AsyncIterable<Ru
   }
 
   get lineage(): Lineage {
-    return this.#facts.lineage
+    return this.#facts.out.lineage
   }
 
   /** Stops the work; awaiting then throws a `cancelled` error with the session so far. */
@@ -67,6 +78,7 @@ export class PendingSession extends Promise<Session> implements AsyncIterable<Ru
 
   /** Nobody may ever look; then the failure is said once, and the process goes on. */
   #failed(error: unknown): void {
+    super.then(undefined, () => {})
     setImmediate(() => {
       if (this.#observed) return
       const text = error instanceof Error ? error.message : String(error)

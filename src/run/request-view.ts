@@ -1,5 +1,5 @@
 import type { Chunk } from '../session/chunk.ts'
-import { type Message, MessageView, viewMessages } from '../session/message.ts'
+import { type Message, MessageView, viewOf } from '../session/message.ts'
 import type { Session } from '../session/session.ts'
 import { forModel } from '../tool/big-output.ts'
 
@@ -28,9 +28,9 @@ export class RequestView {
       return this.#messages(session)
     }
     const fresh = chunks.slice(start)
-    // A summary changes what was shown before it; such a history is viewed whole, every time.
-    if (fresh.some(chunk => chunk.kind === 'compress')) return viewMessages(chunks)
-    for (const chunk of fresh) this.#view.add(chunk)
+    // A summary changes what was shown before it: begin again, once.
+    if (fresh.some(chunk => chunk.kind === 'compress')) this.#view = viewOf(chunks)
+    else for (const chunk of fresh) this.#view.add(chunk)
     this.#seen = chunks.at(-1)
     return this.#view.messages()
   }

@@ -19,6 +19,8 @@ class Link {
   #id: Digest | undefined
   /** The id was given with the chunk, and nothing has shown yet that it is true. */
   readonly #claimed: boolean
+  /** Who has said that it keeps this chunk and all before it; see `markKept`. */
+  #keeper: object | undefined
   #state: Digest | undefined
 
   constructor(previous: Link | undefined, body: ChunkBody, id: Digest | undefined) {
@@ -82,6 +84,18 @@ class Link {
     return link.#fold
   }
 
+  static keeper(link: Link): object | undefined {
+    return link.#keeper
+  }
+
+  static setKeeper(link: Link, keeper: object): void {
+    let here: Link | undefined = link
+    while (here && here.#keeper !== keeper) {
+      here.#keeper = keeper
+      here = here.#previous
+    }
+  }
+
   static claimed(link: Link): boolean {
     return link.#claimed
   }
@@ -132,6 +146,18 @@ export function foldAt(tip: Chunk | undefined): Fold {
 /** The chunk's id if it has been computed or claimed; never computes it. */
 export function knownId(chunk: Chunk): Digest | undefined {
   return Link.knownId(asLink(chunk))
+}
+
+/**
+ * A store's note to itself that it has a chain: a field is cheaper than a table of weak references to a million chunks. A chunk
+ * remembers the last keeper only; one that is forgotten looks again.
+ */
+export function markKept(tip: Chunk | undefined, keeper: object): void {
+  if (tip) Link.setKeeper(asLink(tip), keeper)
+}
+
+export function isKeptBy(chunk: Chunk, keeper: object): boolean {
+  return Link.keeper(asLink(chunk)) === keeper
 }
 
 /** Whether a chunk's id was read from somewhere and not computed here. */

@@ -1,6 +1,6 @@
 import type { Chunk, ToolOutcome } from './chunk.ts'
 import type { AnswerPart, Part, ToolCallPart } from './part.ts'
-import { summariesOf } from './summary.ts'
+import { standing } from './summary.ts'
 
 /** What a model is shown, free of any provider's dialect. */
 export type Message =
@@ -14,21 +14,14 @@ export type Message =
  * first, every tool call answered exactly once and directly after it, in the order asked, and no call id twice.
  */
 export function viewMessages(chunks: Iterable<Chunk>): Message[] {
-  const history = [...chunks]
+  return viewOf(chunks).messages()
+}
+
+/** The same as a view that can grow: chunks that come later, other than summaries, are added to it. */
+export function viewOf(chunks: Iterable<Chunk>): MessageView {
   const view = new MessageView()
-  const compressions = history.filter(chunk => chunk.kind === 'compress')
-  const replacing = compressions.length > 0 ? summariesOf(compressions) : undefined
-  const shown = new Set<Chunk>()
-  for (const chunk of history) {
-    // A summary stands where the first chunk that it replaced was, or at its own place when a merge left those out.
-    const summary = replacing?.(chunk) ?? (chunk.kind === 'compress' ? chunk : undefined)
-    if (summary === undefined) view.add(chunk)
-    else if (!shown.has(summary)) {
-      shown.add(summary)
-      view.say([{ type: 'text', text: `Summary of the conversation so far:\n${summary.summary}` }])
-    }
-  }
-  return view.messages()
+  for (const chunk of standing(chunks)) view.add(chunk)
+  return view
 }
 
 const unanswered: ToolOutcome = Object.freeze({
@@ -37,7 +30,7 @@ const unanswered: ToolOutcome = Object.freeze({
   message: 'No result of this call was recorded.',
 })
 
-/** The view of a history that grows: what was added once is not looked at again. Summaries are beyond it. */
+/** The view of a history that grows: what was added once is not looked at again. What a summary replaced is for `standing` to leave out. */
 export class MessageView {
   readonly #system: Message[] = []
   readonly #messages: Message[] = []
@@ -62,6 +55,9 @@ export class MessageView {
         return
       case 'memory':
         if (chunk.injected) this.say([{ type: 'text', text: chunk.injected }])
+        return
+      case 'compress':
+        this.say([{ type: 'text', text: `Summary of the conversation so far:\n${chunk.summary}` }])
         return
     }
   }

@@ -21,6 +21,29 @@ export function summariesOf(
   }
 }
 
+/**
+ * The chunks that a view is made of, in its order: a summary stands where the first chunk that it replaced was, or at its own
+ * place when a merge left those out.
+ */
+export function* standing(chunks: Iterable<Chunk>): Generator<Chunk> {
+  const history = [...chunks]
+  const compressions = history.filter(chunk => chunk.kind === 'compress')
+  if (compressions.length === 0) {
+    yield* history
+    return
+  }
+  const replacing = summariesOf(compressions)
+  const shown = new Set<Chunk>()
+  for (const chunk of history) {
+    const summary = replacing(chunk) ?? (chunk.kind === 'compress' ? chunk : undefined)
+    if (summary === undefined) yield chunk
+    else if (!shown.has(summary)) {
+      shown.add(summary)
+      yield summary
+    }
+  }
+}
+
 /** The last non-empty assistant text, or the summary that replaced it; a summary alone when no answer is left. */
 export function lastText(tip: Chunk | undefined): string {
   const compressions: Chunk<'compress'>[] = []

@@ -1,7 +1,17 @@
 import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
 import type { Json } from '../base/json.ts'
-import { backwards, chunkAt, chunksFrom, isClaimed, lengthOf, link, previousOf } from '../session/chain.ts'
+import {
+  backwards,
+  chunkAt,
+  chunksFrom,
+  isClaimed,
+  isKeptBy,
+  lengthOf,
+  link,
+  markKept,
+  previousOf,
+} from '../session/chain.ts'
 import type { Chunk, ChunkBody } from '../session/chunk.ts'
 import { identify } from '../session/identity.ts'
 import type { BlobRow, ChunkRow, StoreDriver } from './driver.ts'
@@ -17,10 +27,10 @@ export interface EncodedChunk {
 export class ChainWriter {
   readonly #driver: StoreDriver
   readonly #redactor: Redactor
-  /** Chunks known to be stored, and with them everything before. */
-  #stored = new WeakSet<Chunk>()
-  /** For a chunk that was given, the one that is kept in its place. */
-  readonly #kept = new WeakMap<Chunk, Chunk>()
+  /** Marks chunks known to be stored, and with them everything before. */
+  #mark = {}
+  /** For a chunk that held a secret, or follows one that did, the one that is kept in its place. */
+  readonly #instead = new WeakMap<Chunk, Chunk>()
 
   constructor(driver: StoreDriver, redactor: Redactor) {
     this.#driver = driver
@@ -31,17 +41,20 @@ export class ChainWriter {
   redacted(tip: Chunk | undefined): Chunk | undefined {
     const fresh: Chunk[] = []
     let known = tip
-    while (known && !this.#kept.has(known) && !this.#stored.has(known)) {
+    while (known && !isKeptBy(known, this.#mark) && !this.#instead.has(known)) {
       fresh.push(known)
       known = previousOf(known)
     }
-    let last = known && (this.#kept.get(known) ?? known)
+    let last = known && (this.#instead.get(known) ?? known)
     for (const chunk of fresh.reverse()) {
       const body = { ...chunk } as ChunkBody
       const clean = this.#redactor.chunk(body)
-      const unchanged = clean === body && previousOf(chunk) === last
-      last = unchanged ? chunk : link(last, this.#renamed(clean, chunk))
-      this.#kept.set(chunk, last)
+      if (clean === body && previousOf(chunk) === last) {
+        last = chunk
+        continue
+      }
+      last = link(last, this.#renamed(clean, chunk))
+      this.#instead.set(chunk, last)
     }
     return last
   }
@@ -53,7 +66,7 @@ export class ChainWriter {
     const ids = new Map<Digest, Digest>()
     for (const chunk of backwards(previousOf(given))) {
       if (wanted.size === 0) break
-      if (wanted.delete(chunk.id)) ids.set(chunk.id, (this.#kept.get(chunk) ?? chunk).id)
+      if (wanted.delete(chunk.id)) ids.set(chunk.id, (this.#instead.get(chunk) ?? chunk).id)
     }
     return { ...body, replaced: Object.freeze(body.replaced.map(id => ids.get(id) ?? id)) }
   }
@@ -72,18 +85,18 @@ export class ChainWriter {
 
   /** A chain has been committed. */
   stored(tip: Chunk | undefined): void {
-    for (let here = tip; here && !this.#stored.has(here); here = previousOf(here)) this.#stored.add(here)
+    markKept(tip, this.#mark)
   }
 
   /** Trust no memory of what is stored. */
   forget(): void {
-    this.#stored = new WeakSet()
+    this.#mark = {}
   }
 
   async #firstMissing(tip: Chunk | undefined): Promise<number> {
     if (tip === undefined) return 0
     let known: Chunk | undefined = tip
-    while (known && !this.#stored.has(known)) known = previousOf(known)
+    while (known && !isKeptBy(known, this.#mark)) known = previousOf(known)
     if (known) return lengthOf(known)
     // Nothing of it is known in this process. What is stored is a prefix, so its end is found by halving.
     let low = 0

@@ -4,6 +4,12 @@ import { filesUnder } from './tree.ts'
 
 /** Lines that each example must print, ids and times left out. */
 const lines: Record<string, readonly string[]> = {
+  '01-hello-agent.ts': [
+    'model: scripted/model',
+    'answer: A session is an immutable chain of everything said and done.',
+    'chunks: user, assistant; the question still has 1',
+    'then: As little as one small object, however long the history is.',
+  ],
   '02-lineage.ts': [
     '   asked has 1 chunk; placed has 2 and works on local',
     '   bold  5 chunks  "Every agent leaves a trail. Read it."',
@@ -15,6 +21,49 @@ const lines: Record<string, readonly string[]> = {
     '   flowchart TD',
     '     s7 --> s8',
     '   14 lines; same head: true; ok: true',
+  ],
+  '04-builtin-tools.ts': [
+    'list_workspace_files: {"entries":["add.js"],"path":"."}',
+    'run_shell_command: {"exitCode":0,"stderr":"","stdout":"0\\n"}',
+    'edit_workspace_file: {"line":1,"path":"add.js","replaced":1}',
+    'run_shell_command: {"exitCode":0,"stderr":"","stdout":"4\\n"}',
+    'file: console.log(2 + 2)',
+    'refused: threw: "../secret.txt" leads outside the workspace, …. Give a path inside it, such as "src/main.ts".',
+  ],
+  '05-own-tool.ts': [
+    'asked: reserve {"article":"lamp","count":2}',
+    'progress: {"step":"asking the shelf"}',
+    'in_stock: {"article":"lamp","count":3}',
+    'in_stock: threw: Error: There is no sofa; there are lamp, chair.',
+    'reserve: invalid-arguments: The arguments do not fit reserve; mend them and call again:',
+    'approved by the owner',
+    'reserve: 2 lamp put aside',
+    'left: 1 lamp',
+  ],
+  '06-mcp-tools.ts': [
+    'connected: mcp-servers/everything',
+    '- get-sum: Returns the sum of two numbers',
+    'progress: {"progress":2,"total":2}',
+    'get-sum -> The sum of 19 and 23 is 42.',
+    'echo -> invalid-arguments: The arguments do not fit echo; mend them and call again:',
+  ],
+  '07-streaming-usage.ts': [
+    'guide retry            after attempt 1: model-overloaded',
+    'guide tool-call        weather {"town":"Oslo"}',
+    'guide text-delta       "glasses."',
+    'guide run-end          done',
+    'in: 300, of these 120 from the cache',
+    'out: 38, of these 12 reasoning',
+    'cost: $0.0021',
+    'two branches of 10 tokens each, merged: 358 tokens in all',
+  ],
+  '10-providers.ts': [
+    'printed, it shows no key: llama-4',
+    'openai/gpt-5.5, $5 in and $30 out for a million tokens',
+    '  credentials-missing: No credentials for anthropic. Looked at:',
+    '  llama-4 answers, with its key.',
+    '  1500 tokens, $0.001',
+    '  Who are you? Who are you?',
   ],
 }
 

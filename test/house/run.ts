@@ -1,14 +1,23 @@
 import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
 import { root } from './tree.ts'
 
-/** Runs a program in the repository's root and waits for it. Colours are off, so that output compares as text. */
+/**
+ * Runs a program in the repository's root and waits for it. Colours are off, so that output compares as text, and it finds no key
+ * and no config file of yours: what it prints does not depend on them, and nobody is billed.
+ */
 export function run(command: string, ...args: string[]): { status: number; stdout: string; stderr: string } {
-  const { FORCE_COLOR: _, ...environment } = process.env
-  const env = { ...environment, NO_COLOR: '1' }
+  const env: NodeJS.ProcessEnv = { ...process.env, NO_COLOR: '1', OPENRATH_HOME: noHome }
+  for (const name of Object.keys(env)) {
+    if (/^(FORCE_COLOR$|OPENAI_|ANTHROPIC_|AZURE_)/.test(name)) delete env[name]
+  }
   const { status, stdout, stderr, error } = spawnSync(command, args, { cwd: root, encoding: 'utf8', env })
   if (error) throw error
   return { status: status ?? -1, stdout, stderr }
 }
+
+/** A folder that is not there. */
+const noHome = join(root, 'test/no-openrath-home')
 
 /** Runs a TypeScript program against the built package. */
 export function runProgram(code: string): { status: number; stdout: string; stderr: string } {

@@ -28,22 +28,21 @@ export function memoryDriver(): StoreDriver {
   const watchers = new Set<() => void>()
   let sequence = 0
 
-  const withTags = (row: SessionRow): SessionRow => ({
-    ...row,
-    tags: [...tags]
-      .filter(([, id]) => id === row.id)
-      .map(([tag]) => tag)
-      .sort(),
-  })
+  const withTags = (row: SessionRow): SessionRow => {
+    if (tags.size === 0) return row.tags.length === 0 ? row : { ...row, tags: [] }
+    const own = [...tags].filter(([, id]) => id === row.id)
+    return { ...row, tags: own.map(([tag]) => tag).sort() }
+  }
 
   function apply(unit: Unit): void {
     const now = Date.now()
     const { sessions: rows, runs: runRows, entries: entryRows } = unit.written
-    const needed = [...unit.chunks.values()].map(chunk => chunk.previous)
-    for (const id of [...needed, ...rows.map(row => row.head)]) {
-      if (id !== null && !unit.chunks.has(id) && !chunks.has(id))
-        throw new RathError('chunk-missing', `Chunk ${id} is not stored, although something refers to it.`)
+    const need = (id: Digest | null) => {
+      if (id === null || unit.chunks.has(id) || chunks.has(id)) return
+      throw new RathError('chunk-missing', `Chunk ${id} is not stored, although something refers to it.`)
     }
+    for (const chunk of unit.chunks.values()) need(chunk.previous)
+    for (const row of rows) need(row.head)
     for (const chunk of unit.chunks.values())
       if (!chunks.has(chunk.id)) chunks.set(chunk.id, { ...chunk, written: now })
     for (const blob of unit.blobs.values()) blobs.set(blob.id, { ...blob, written: now })

@@ -55,8 +55,8 @@ export class Database {
     return statement
   }
 
-  /** Runs `work` in a transaction that holds the write lock from its start. */
-  async write<T>(work: () => T): Promise<T> {
+  /** Runs `work` in a transaction that holds the write lock from its start. `undo` follows when nothing came of it. */
+  async write<T>(work: () => T, undo?: () => void): Promise<T> {
     return this.#patiently(() => {
       this.sql('BEGIN IMMEDIATE').run()
       try {
@@ -64,6 +64,7 @@ export class Database {
         this.sql('COMMIT').run()
         return result
       } catch (error) {
+        undo?.()
         if (this.#db.isTransaction) this.sql('ROLLBACK').run()
         throw error
       }

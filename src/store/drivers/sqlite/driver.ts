@@ -12,6 +12,7 @@ import {
   toRunRow,
   toSessionRow,
 } from './rows.ts'
+import { SessionCache } from './session-cache.ts'
 import { sessionQuery } from './session-query.ts'
 import { sweep } from './sweep.ts'
 import { writeUnit } from './write.ts'
@@ -22,6 +23,7 @@ const pollMs = 50
 /** `sqlite:PATH` — one file, many processes of one machine, on Node's own SQLite. */
 export async function sqliteDriver(path: string, options: SqliteOptions = {}): Promise<StoreDriver> {
   const db = await Database.open(path, options)
+  const cache = new SessionCache(db)
   const watchers = new Set<() => void>()
   const wakeAll = () => {
     for (const wake of watchers) wake()
@@ -35,12 +37,10 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
     url: `sqlite:${db.path}`,
 
     async commit(touched, decide) {
-      await db.write(() => {
-        const sessions = loaded(touched.sessions, id =>
-          db.sql(`SELECT ${sessionColumns} ${fromSession} WHERE session.id = ?`).get(id),
-        )
+      const work = () => {
+        const sessions = cache.load(touched.sessions)
         const unit = new Unit({
-          sessions: sessions.map(toSessionRow),
+          sessions: sessions.map(session => session.row),
           runs: loaded(touched.runs, id => db.sql('SELECT * FROM run WHERE id = ?').get(id)).map(toRunRow),
           entries: loaded(touched.entries, ({ run, key, occurrence }) =>
             db
@@ -49,8 +49,9 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
           ).map(toEntryRow),
         })
         decide(unit)
-        writeUnit(db, unit, sessions)
-      })
+        writeUnit(db, unit, sessions, cache)
+      }
+      await db.write(work, () => cache.clear())
       wakeAll()
     },
 

@@ -2,10 +2,16 @@ import { RathError } from '../../../base/errors.ts'
 import type { ChunkRow, Unit } from '../../driver.ts'
 import type { SessionRow } from '../../spec.ts'
 import type { Database } from './database.ts'
-import { nextChange, type Sqlite, toBytes, toHex } from './rows.ts'
+import { nextChange, toBytes } from './rows.ts'
+import type { NumberedSession, SessionCache } from './session-cache.ts'
 
-/** Writes what a unit of work decided. Runs inside the transaction that loaded it, with the session rows it loaded. */
-export function writeUnit(db: Database, unit: Unit, loaded: readonly Sqlite[]): void {
+/** Writes what a unit of work decided. Runs inside the transaction that loaded it, with the sessions that were loaded. */
+export function writeUnit(
+  db: Database,
+  unit: Unit,
+  loaded: readonly NumberedSession[],
+  cache: SessionCache,
+): void {
   const { sessions, runs, entries } = unit.written
   const now = Date.now()
   for (const blob of unit.blobs.values()) {
@@ -27,6 +33,7 @@ export function writeUnit(db: Database, unit: Unit, loaded: readonly Sqlite[]): 
       numbers.session(row.id),
     )
   }
+  cache.update(unit, sessions, id => numbers.chunk(id))
   for (const id of unit.deletedSessions) deleteSession(db, id)
   for (const [tag, id] of unit.tags) {
     if (id === null) db.sql('DELETE FROM tag WHERE name = ?').run(tag)
@@ -77,11 +84,11 @@ class Numbers {
   readonly #chunks = new Map<string, number>()
   readonly #sessions = new Map<string, number>()
 
-  constructor(db: Database, sessions: readonly Sqlite[]) {
+  constructor(db: Database, sessions: readonly NumberedSession[]) {
     this.#db = db
-    for (const { id, n, head, head_n } of sessions) {
-      this.#sessions.set(id as string, n as number)
-      if (head) this.#chunks.set(toHex(head), head_n as number)
+    for (const { row, n, head } of sessions) {
+      this.#sessions.set(row.id, n)
+      if (row.head !== null && head !== null) this.#chunks.set(row.head, head)
     }
   }
 

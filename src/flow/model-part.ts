@@ -1,0 +1,39 @@
+import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resolve.ts'
+
+/**
+ * What a workflow holds that asks a model and is called otherwise than a workflow. It belongs in the tree of the workflow that holds
+ * it: `instanceof ModelPart` finds it, `model` says whom it asks and `to` changes that. Instances are functions, like workflows.
+ */
+export abstract class ModelPart {
+  declare readonly name: string
+  declare model: ResolvedModel
+
+  constructor() {
+    // See Workflow: a function with this class's prototype, so that fields of subclasses land on it.
+    const instance = ((...given: unknown[]) => instance.answer(...given)) as unknown as ModelPart
+    Object.setPrototypeOf(instance, new.target.prototype)
+    Reflect.deleteProperty(instance, 'length')
+    Object.defineProperty(instance, 'name', { value: new.target.name, configurable: true, writable: true })
+    return instance
+  }
+
+  /** What calling the instance does. */
+  protected abstract answer(...given: unknown[]): unknown
+
+  to(model: ModelLike): this {
+    this.model = resolveModel(model)
+    return this
+  }
+
+  toString(): string {
+    return `${this.constructor.name}(model=${this.model.id})`
+  }
+
+  get [Symbol.toStringTag](): string {
+    return this.constructor.name
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString()
+  }
+}

@@ -1,0 +1,215 @@
+import { RathError, show } from '../base/errors.ts'
+import type { JsonObject } from '../base/json.ts'
+import type { Provider } from '../model/provider.ts'
+import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resolve.ts'
+import type { RetryOptions } from '../model/retry.ts'
+import type { ModelAnswer, ModelRequest } from '../model/spec.ts'
+import { TimeSpent } from '../run/ask.ts'
+import { askAside, quiet, recorded } from '../run/aside.ts'
+import { call, type SessionInput } from '../run/call.ts'
+import type { RunContext } from '../run/context.ts'
+import type { Recorder } from '../run/recorder.ts'
+import { RequestView } from '../run/request-view.ts'
+import type { Chunk, ChunkInput } from '../session/chunk.ts'
+import type { Message } from '../session/message.ts'
+import { textOf } from '../session/part.ts'
+import type { Session } from '../session/session.ts'
+import { addUsage, noUsage, type Usage } from '../session/usage.ts'
+import { type Candidate, type Choice, candidatesOf, none, readChoice } from './candidate.ts'
+import { chosen } from './chosen.ts'
+import { EmptyWorkflow } from './empty-workflow.ts'
+import { ModelPart } from './model-part.ts'
+import type { Workflow } from './workflow.ts'
+
+export interface SelectorOptions {
+  /** Whom to ask; by default what the environment or config file names. */
+  readonly model?: ModelLike
+  readonly provider?: Provider
+  /** How to choose, put before the conversation. */
+  readonly instruction?: string
+  readonly retry?: RetryOptions
+  /** How often to ask before giving up on answers that are no choice; 3 by default. */
+  readonly limit?: number
+}
+
+export interface Decision {
+  /** One of the workflows that were given, the very object, or an EmptyWorkflow when none fits. */
+  readonly choice: Workflow
+  readonly reason: string
+  /** The session with the `route` chunk on its record. */
+  readonly session: Session
+}
+
+/** Calling an instance gives the chosen workflow, ready to call. Merges with the class below. */
+export interface Selector {
+  (session: SessionInput, ...workflows: readonly Workflow[]): Promise<Workflow>
+}
+
+/**
+ * Asks a model which of some workflows goes next. Each is known to it by its `description`; `if` and `while` around it stay plain
+ * TypeScript.
+ *
+ * ```ts
+ * const next = await selector(session, triage, tech)
+ * if (!(next instanceof EmptyWorkflow)) session = await next(session)
+ * ```
+ */
+export class Selector extends ModelPart {
+  override model: ResolvedModel
+  readonly instruction: string
+  readonly limit: number
+  readonly #retry: RetryOptions | undefined
+
+  constructor(options: SelectorOptions = {}) {
+    super()
+    const { model, provider, instruction = usualInstruction, retry, limit = 3 } = options
+    if (!Number.isSafeInteger(limit) || limit < 1) {
+      throw new RathError('invalid-argument', `limit must be a whole number from 1, not ${show(limit)}.`)
+    }
+    this.model = resolveModel(model ?? provider)
+    this.instruction = instruction
+    this.limit = limit
+    this.#retry = retry
+  }
+
+  /** The choice, its reason, and the session with both on its record: for code that wants to look before it goes on. */
+  async decide(input: SessionInput, ...workflows: readonly Workflow[]): Promise<Decision> {
+    const { candidate, route, session } = await this.#decide(input, workflows)
+    return { choice: candidate?.workflow ?? new EmptyWorkflow(), reason: route.reason ?? '', session }
+  }
+
+  protected override async answer(input: SessionInput, ...workflows: readonly Workflow[]): Promise<Workflow> {
+    const { candidate, ...decided } = await this.#decide(input, workflows)
+    return chosen(candidate?.workflow ?? new EmptyWorkflow(), { ...decided, by: this.name })
+  }
+
+  async #decide(input: SessionInput, workflows: readonly Workflow[]) {
+    const candidates = candidatesOf(workflows)
+    const { budget } = this.model
+    const callee = {
+      name: this.name,
+      operation: this.name,
+      ...(budget && { options: { budget } }),
+      forward: (given: Session, context: RunContext) =>
+        recorded(given, context, recorder => this.#route(recorder, candidates, context)),
+    }
+    const pending = call(callee, input)
+    const session = await pending
+    const route = session.chunks.at(-1) as Chunk<'route'>
+    const candidate = candidates.find(({ key }) => key === route.choice)
+    return { asked: pending.lineage.parents[0] as string, session, route, candidate }
+  }
+
+  /** Ends with a route chunk on the record, or throws. */
+  async #route(recorder: Recorder, candidates: readonly Candidate[], context: RunContext): Promise<void> {
+    const history = new RequestView().messages(recorder.session)
+    const keys = new Set([...candidates.map(({ key }) => key), none])
+    const forms = [...requestForms(keys)]
+    let usage: Usage | undefined
+    let said: string | undefined
+    for (let round = 1; round <= this.limit; round++) {
+      const { spent } = context.budget
+      if (spent) return this.#stop(recorder, candidates, spent, usage)
+      const messages: Message[] = [
+        { role: 'system', content: [{ type: 'text', text: this.instruction }] },
+        ...history,
+        { role: 'user', content: [{ type: 'text', text: question(candidates, said) }] },
+      ]
+      let answer: ModelAnswer
+      try {
+        answer = await this.#ask(messages, forms, recorder, context)
+      } catch (error) {
+        if (!(error instanceof TimeSpent)) throw error
+        return this.#stop(recorder, candidates, 'the time is over', usage)
+      }
+      if (answer.usage) usage = addUsage(usage ?? noUsage, answer.usage)
+      const choice = readChoice(answer, keys)
+      if (choice) return recorder.record(this.#chunk(candidates, choice, usage, answer.model))
+      said = textOf(answer.content) || JSON.stringify(answer.content)
+    }
+    const message = `${this.model.id} was asked ${this.limit} times to choose one of ${[...keys].join(', ')} and did not; it last said ${show(said)}.`
+    await recorder.record({ kind: 'error', error: 'output-invalid', message, ...(usage && { usage }) })
+    throw new RathError('output-invalid', message, { data: { said: (said ?? '').slice(0, 2000) } })
+  }
+
+  /** Asks for JSON of a shape; a model that refuses that is made to call a tool, and one that has no tools writes the key. */
+  async #ask(
+    messages: readonly Message[],
+    forms: Partial<ModelRequest>[],
+    recorder: Recorder,
+    context: RunContext,
+  ): Promise<ModelAnswer> {
+    const { settings, retry = {} } = this.model
+    for (;;) {
+      try {
+        const request = { messages, tools: [], settings, ...forms[0] }
+        return await askAside(quiet(this.model), request, this.#retry ?? retry, recorder, context)
+      } catch (error) {
+        const isRefused = error instanceof RathError && error.code === 'model-rejected'
+        if (!isRefused || forms.length === 1) throw error
+        // Later rounds need not be refused again.
+        forms.shift()
+      }
+    }
+  }
+
+  /** A spent budget chooses nothing, so that a loop around the selector ends with its session. */
+  #stop(recorder: Recorder, candidates: readonly Candidate[], spent: string, usage?: Usage): Promise<void> {
+    const reason = `The budget is used up: ${spent}.`
+    return recorder.record(
+      { kind: 'error', error: 'budget-spent', message: reason, retry: 'after' },
+      this.#chunk(candidates, { key: none, reason }, usage),
+    )
+  }
+
+  #chunk(
+    candidates: readonly Candidate[],
+    { key, reason }: Choice,
+    usage: Usage | undefined,
+    model = this.model.id,
+  ): ChunkInput {
+    return {
+      kind: 'route',
+      candidates: candidates.map(candidate => ({ name: candidate.key, description: candidate.description })),
+      choice: key === none ? null : key,
+      ...(reason !== undefined && { reason }),
+      model,
+      ...(usage && { usage }),
+    }
+  }
+}
+
+const usualInstruction =
+  'You decide who goes on with the conversation below. You do not answer it. Choose by what is needed next.'
+
+function question(candidates: readonly Candidate[], said: string | undefined): string {
+  return [
+    'Who goes on? Choose one key:',
+    ...candidates.map(({ key, description }) => `${key}: ${description.replace(/\s*\n\s*/g, ' ')}`),
+    `${none}: nothing here fits, or nothing is left to do.`,
+    'Answer with JSON, {"reason": "…", "choice": "KEY"}, and nothing else.',
+    ...(said === undefined
+      ? []
+      : [`You said ${JSON.stringify(said.slice(0, 500))}, which is not a choice of one key.`]),
+  ].join('\n')
+}
+
+/** How the choice is held to the keys, the strictest first. */
+function requestForms(keys: ReadonlySet<string>): Partial<ModelRequest>[] {
+  const schema: JsonObject = {
+    type: 'object',
+    properties: {
+      // Before the choice, so that it is thought of first.
+      reason: { type: 'string', description: 'Why, in one sentence.' },
+      choice: { type: 'string', enum: [...keys] },
+    },
+    required: ['reason', 'choice'],
+    additionalProperties: false,
+  }
+  const route = { name: 'route', description: 'Say who goes on.', parameters: schema }
+  return [
+    { output: { name: 'route', schema } },
+    { tools: [route], toolChoice: { name: route.name } },
+    {},
+  ]
+}

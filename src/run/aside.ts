@@ -1,0 +1,55 @@
+import { RathError } from '../base/errors.ts'
+import type { RetryOptions } from '../model/retry.ts'
+import type { Model, ModelAnswer, ModelRequest } from '../model/spec.ts'
+import type { Session } from '../session/session.ts'
+import { AskFailed, ask } from './ask.ts'
+import type { RunContext } from './context.ts'
+import { Recorder } from './recorder.ts'
+
+/**
+ * One question that is no turn of the conversation: which way to go, what to keep of the history. Attempts that failed are on
+ * the record; the answer is for the caller to put there.
+ */
+export async function askAside(
+  model: Model,
+  request: ModelRequest,
+  retry: RetryOptions,
+  recorder: Recorder,
+  context: RunContext,
+): Promise<ModelAnswer> {
+  try {
+    const { answer, failures } = await ask(model, request, retry, context)
+    recorder.add(...failures)
+    return answer
+  } catch (error) {
+    if (!(error instanceof AskFailed)) throw error
+    if (!context.signal.aborted) await recorder.record(...error.chunks)
+    throw error.cause
+  }
+}
+
+/** Does work that records, and returns the session it made; an error carries that session as far as it came. */
+export async function recorded(
+  input: Session,
+  context: RunContext,
+  work: (recorder: Recorder) => Promise<void>,
+): Promise<Session> {
+  const recorder = new Recorder(input, context)
+  try {
+    await work(recorder)
+  } catch (thrown) {
+    const error =
+      thrown instanceof RathError
+        ? thrown
+        : new RathError('run-failed', thrown instanceof Error ? thrown.message : String(thrown), {
+            cause: thrown,
+          })
+    throw Object.assign(error, { session: recorder.session })
+  }
+  return recorder.session
+}
+
+/** A model that is asked without anybody reading along: its words are no part of the answer that a listener waits for. */
+export function quiet(model: Model): Model {
+  return { id: model.id, answer: (request, { signal }) => model.answer(request, { signal }) }
+}

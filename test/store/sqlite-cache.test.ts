@@ -1,0 +1,75 @@
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { expect, onTestFinished, test } from 'vitest'
+import { Session } from '../../src/session/session.ts'
+import { openStore } from '../../src/store/open.ts'
+import { refusalOf } from '../session/make.ts'
+import { temporaryFolder } from './folder.ts'
+
+async function twoConnections() {
+  const folder = temporaryFolder()
+  const path = join(folder.path, 'rath.db')
+  const open = () => openStore(`sqlite:${path}`, { secrets: {}, durability: 'normal' })
+  const [store, other] = [await open(), await open()]
+  onTestFinished(async () => {
+    await Promise.all([store.close(), other.close()])
+    folder[Symbol.dispose]()
+  })
+  const session = Session.fromUserMessage('hello')
+  await store.sessions.put(session)
+  const says = (text: string) => [{ kind: 'user' as const, content: text }]
+  return { path, store, other, id: session.id, says }
+}
+
+test('an append follows what another connection appended to a session that was just extended here', async () => {
+  const { store, other, id, says } = await twoConnections()
+  for (let i = 0; i < 20; i++) {
+    const writer = i % 3 === 0 ? other : store
+    expect((await writer.sessions.append(id, says(`${i}`))).length).toBe(i + 2)
+  }
+  const kept = await other.sessions.get(id)
+  expect(kept.chunks.map(chunk => chunk.text)).toEqual([
+    'hello',
+    ...Array.from({ length: 20 }, (_, i) => `${i}`),
+  ])
+  expect(kept.verify().ok).toBe(true)
+})
+
+test('an append tells the tags of now, whoever set them', async () => {
+  const { store, other, id, says } = await twoConnections()
+  const tags = async () => (await store.sessions.append(id, says('more'))).tags
+  expect(await tags()).toEqual([])
+  await store.sessions.tag(id, 'ours')
+  expect(await tags()).toEqual(['ours'])
+  await other.sessions.tag(id, 'theirs')
+  expect(await tags()).toEqual(['ours', 'theirs'])
+  await store.sessions.untag('ours')
+  expect(await tags()).toEqual(['theirs'])
+})
+
+test('a session that was just extended here and then deleted is unknown, whoever deleted it', async () => {
+  const { store, other, id, says } = await twoConnections()
+  await store.sessions.append(id, says('more'))
+  await other.sessions.delete(id)
+  expect((await refusalOf(store.sessions.append(id, says('late')))).code).toBe('unknown-session')
+
+  const again = Session.fromUserMessage('again')
+  await store.sessions.put(again)
+  await store.sessions.append(again.id, says('more'))
+  await store.sessions.delete(again.id)
+  expect((await refusalOf(store.sessions.append(again.id, says('late')))).code).toBe('unknown-session')
+})
+
+test('an append whose transaction failed leaves the next one behind what is kept', async () => {
+  const { path, store, id, says } = await twoConnections()
+  const { head } = await store.sessions.append(id, says('kept'))
+  const db = new DatabaseSync(path)
+  db.exec("CREATE TRIGGER refusal BEFORE INSERT ON run BEGIN SELECT raise(ABORT, 'no'); END")
+  db.close()
+  // Asked for together, they share a transaction, and the run is written last.
+  const together = [store.sessions.append(id, says('lost')), store.runs.create({ id: 'r' })]
+  expect((await Promise.allSettled(together)).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  const row = await store.sessions.append(id, says('after'), { after: head as string })
+  expect(row.length).toBe(3)
+  expect((await store.sessions.get(id)).verify().ok).toBe(true)
+})
