@@ -24,7 +24,7 @@ export interface Bed {
   bare(durability: Durability): Promise<Bare>
   /** What the bare loop is called. */
   readonly baseline: string
-  /** The same loop, when it also finds a chunk by its digest and a session by its id: the least a store has to write. */
+  /** The same loop, when it also finds a chunk by its digest and a session by its id: close to the least a store has to write. */
   linked?(durability: Durability): Promise<Bare>
 }
 
@@ -191,7 +191,8 @@ function linkedSqlite(path: string, durability: Durability): Bare {
     CREATE TABLE session (id TEXT PRIMARY KEY, head INTEGER)`)
   const begin = db.prepare('BEGIN IMMEDIATE')
   const insert = db.prepare('INSERT INTO chunk (id, session, body) VALUES (?, ?, ?)')
-  const update = db.prepare('INSERT OR REPLACE INTO session (id, head) VALUES (?, ?)')
+  const add = db.prepare('INSERT OR IGNORE INTO session (id) VALUES (?)')
+  const update = db.prepare('UPDATE session SET head = ? WHERE id = ?')
   const commit = db.prepare('COMMIT')
   const many = (session: string, texts: readonly string[]) => {
     begin.run()
@@ -199,7 +200,11 @@ function linkedSqlite(path: string, durability: Durability): Bare {
     for (const text of texts) {
       head = insert.run(hash('sha256', text, 'buffer'), session, text).lastInsertRowid
     }
-    update.run(session, head)
+    // An update leaves the index of ids alone, which is a page less to write.
+    if (update.run(head, session).changes === 0) {
+      add.run(session)
+      update.run(head, session)
+    }
     commit.run()
   }
   return { one: (session, text) => many(session, [text]), many, close: () => db.close() }

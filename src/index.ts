@@ -4,7 +4,36 @@ export type { Digest } from './base/digest.ts'
 export { type Blame, type ErrorCode, RathError, type Retry } from './base/errors.ts'
 export type { Json, JsonObject } from './base/json.ts'
 export * as flow from './flow/flow.ts'
-export { Agent, type AgentOptions, Workflow } from './flow/flow.ts'
+export {
+  Agent,
+  type AgentOptions,
+  type AgentParam,
+  type BeforeForwardHook,
+  type Compiled,
+  type FanOutOptions,
+  type ForwardHook,
+  type Join,
+  type JoinBranches,
+  type Layer,
+  type Manifest,
+  type ManifestModel,
+  type ManifestModule,
+  type ManifestSandbox,
+  type ManifestServer,
+  type ManifestTool,
+  type MapOptions,
+  type Module,
+  map,
+  type Needs,
+  type OnFailure,
+  Parallel,
+  type ParallelOptions,
+  type Problem,
+  type RetryBranch,
+  Sequential,
+  Workflow,
+  type WorkflowJson,
+} from './flow/flow.ts'
 export { type Price, type PriceTable, priceOf } from './model/prices.ts'
 export { Provider, type ProviderBudget, type ProviderOptions } from './model/provider.ts'
 export type { ModelLike } from './model/resolve.ts'

@@ -4,6 +4,7 @@ import type { JsonObject } from '../base/json.ts'
 import type { Provider } from '../model/provider.ts'
 import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resolve.ts'
 import type { RetryOptions } from '../model/retry.ts'
+import { type AutoCompress, checkAutoCompress } from '../run/auto-compress.ts'
 import type { BudgetLimits } from '../run/budget.ts'
 import type { Approve, CallOptions } from '../run/context.ts'
 import { currentContext } from '../run/context.ts'
@@ -16,7 +17,9 @@ import { type FlowToolCall, toTool } from '../tool/flow-tool-call.ts'
 import type { Policy } from '../tool/policy/policy.ts'
 import type { Tool } from '../tool/spec.ts'
 import { tool, toolTable } from '../tool/tool.ts'
-import { Workflow } from './workflow.ts'
+import type { AgentParam } from './agent-param.ts'
+import type { Needs } from './needs.ts'
+import { type Module, Workflow } from './workflow.ts'
 
 export interface AgentOptions {
   /** A name such as `openai/gpt-5.5`, a `Provider`, or any AI SDK model; by default what the environment or config file names. */
@@ -32,6 +35,8 @@ export interface AgentOptions {
   readonly output?: StandardSchemaV1 | JsonObject
   /** Model calls before the run is cut short; 64 by default. */
   readonly maxRounds?: number
+  /** Keeps a long run inside the model's limit: before a request `above` so many tokens, the history is summarised. */
+  readonly autoCompress?: AutoCompress
   readonly budget?: BudgetLimits
   readonly retry?: RetryOptions
   readonly policy?: Policy
@@ -41,13 +46,16 @@ export interface AgentOptions {
 
 const usualRounds = 64
 
+/** The agent behind a tool that was made of one. */
+const agentOf = new WeakMap<Tool, Agent>()
+
 /** The small reusable layer: a prompt, a model and tools. Calling it runs the loop and returns the session it made. */
 export class Agent extends Workflow {
   readonly prompt: Session
-  readonly model: ResolvedModel
   readonly maxRounds: number
   readonly #options: AgentOptions
   readonly #output: OutputSpec | undefined
+  #model: ResolvedModel
   #tools: ReadonlyMap<string, Tool>
 
   constructor(prompt: string, options: AgentOptions = {}) {
@@ -62,11 +70,25 @@ export class Agent extends Workflow {
     Object.defineProperty(this, 'name', { value: name ?? new.target.name, configurable: true })
     this.description = description
     this.prompt = prompt === '' ? Session.create('empty') : Session.fromAgentPrompt(prompt)
-    this.model = resolveModel(model ?? provider)
+    this.#model = resolveModel(model ?? provider)
     this.maxRounds = maxRounds
+    if (options.autoCompress) checkAutoCompress(options.autoCompress)
     this.#options = options
     this.#output = options.output && outputSpec(options.output, this.name)
     this.#tools = withBuiltins(builtinTools(builtins), tools.map(toTool))
+  }
+
+  /** Whom it asks. Setting it, or `to`, counts for calls made afterwards. */
+  get model(): ResolvedModel {
+    return this.#model
+  }
+
+  set model(model: ModelLike) {
+    this.#model = resolveModel(model)
+  }
+
+  get param(): AgentParam {
+    return { session: this.prompt, provider: this.#model.provider ?? this.#model, memory: undefined }
   }
 
   get tools(): readonly Tool[] {
@@ -100,6 +122,41 @@ export class Agent extends Workflow {
     }
   }
 
+  /** Besides what a subclass holds in fields: agents that are its tools. */
+  override namedChildren(): ReadonlyMap<string, Module> {
+    const children = new Map(super.namedChildren())
+    for (const { name, agent } of this.#agentTools()) children.set(`tools.${name}`, agent)
+    return children
+  }
+
+  override needs(): Needs {
+    const { budget, approve } = this.callOptions
+    return {
+      agent: this.param,
+      model: this.#model,
+      tools: this.tools,
+      ...(budget && { budget }),
+      ...(approve && { approves: true }),
+      unknown: [`how many of its ${this.maxRounds} rounds it takes, and which tools the model calls`],
+    }
+  }
+
+  override extraRepr(): string {
+    const all = builtinTools()
+    const builtins = this.tools.filter(one => all.includes(one))
+    const names = this.tools.filter(one => !all.includes(one)).map(one => one.name)
+    if (builtins.length === all.length) names.push('built-ins')
+    else names.push(...builtins.map(one => one.name))
+    return names.length > 0 ? `${this.#model.id}, tools: ${names.join(', ')}` : this.#model.id
+  }
+
+  *#agentTools(): Generator<{ name: string; agent: Agent }> {
+    for (const one of this.#tools.values()) {
+      const agent = agentOf.get(one)
+      if (agent) yield { name: one.name, agent }
+    }
+  }
+
   forward(session: Session): Promise<Session> {
     const context = currentContext()
     if (!context) {
@@ -118,6 +175,7 @@ export class Agent extends Workflow {
         retry,
         maxRounds: this.maxRounds,
         output: this.#output,
+        autoCompress: this.#options.autoCompress,
       },
       session,
       context,
@@ -126,7 +184,7 @@ export class Agent extends Workflow {
 
   /** This agent as a tool of another: it works on a session of its own and its last text is the result. */
   asTool({ name, description }: { readonly name: string; readonly description: string }): Tool {
-    return tool({
+    const made = tool({
       name,
       description,
       input: {
@@ -146,5 +204,7 @@ export class Agent extends Workflow {
         return { text: out.text, session: out.id }
       },
     })
+    agentOf.set(made, this)
+    return made
   }
 }

@@ -1,2 +1,22 @@
 export { Agent, type AgentOptions } from './agent.ts'
-export { Workflow } from './workflow.ts'
+export type { AgentParam } from './agent-param.ts'
+export type { Compiled } from './compile.ts'
+export type { FanOutOptions, OnFailure, RetryBranch } from './fan-out.ts'
+export type { BeforeForwardHook, ForwardHook } from './hooks.ts'
+export type { Join, JoinBranches } from './join.ts'
+export type { Layer } from './layer.ts'
+export type {
+  Manifest,
+  ManifestModel,
+  ManifestModule,
+  ManifestSandbox,
+  ManifestServer,
+  ManifestTool,
+  Problem,
+} from './manifest.ts'
+export { type MapOptions, map } from './map.ts'
+export type { Needs } from './needs.ts'
+export { Parallel, type ParallelOptions } from './parallel.ts'
+export { Sequential } from './sequential.ts'
+export type { WorkflowJson } from './tree.ts'
+export { type Module, Workflow } from './workflow.ts'

@@ -10,7 +10,7 @@ export abstract class ModelPart {
 
   constructor() {
     // See Workflow: a function with this class's prototype, so that fields of subclasses land on it.
-    const instance = ((...given: unknown[]) => instance.answer(...given)) as unknown as ModelPart
+    const instance = ((...given: unknown[]) => instance.called(...given)) as unknown as ModelPart
     Object.setPrototypeOf(instance, new.target.prototype)
     Reflect.deleteProperty(instance, 'length')
     Object.defineProperty(instance, 'name', { value: new.target.name, configurable: true, writable: true })
@@ -18,15 +18,20 @@ export abstract class ModelPart {
   }
 
   /** What calling the instance does. */
-  protected abstract answer(...given: unknown[]): unknown
+  protected abstract called(...given: unknown[]): unknown
 
   to(model: ModelLike): this {
     this.model = resolveModel(model)
     return this
   }
 
+  /** What the print of a tree says about it. */
+  extraRepr(): string {
+    return `model=${this.model.id}`
+  }
+
   toString(): string {
-    return `${this.constructor.name}(model=${this.model.id})`
+    return `${this.constructor.name}(${this.extraRepr()})`
   }
 
   get [Symbol.toStringTag](): string {

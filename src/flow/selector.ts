@@ -4,8 +4,8 @@ import type { Provider } from '../model/provider.ts'
 import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resolve.ts'
 import type { RetryOptions } from '../model/retry.ts'
 import type { ModelAnswer, ModelRequest } from '../model/spec.ts'
-import { TimeSpent } from '../run/ask.ts'
 import { askAside, quiet, recorded } from '../run/aside.ts'
+import { TimeSpent } from '../run/ask.ts'
 import { call, type SessionInput } from '../run/call.ts'
 import type { RunContext } from '../run/context.ts'
 import type { Recorder } from '../run/recorder.ts'
@@ -78,7 +78,7 @@ export class Selector extends ModelPart {
     return { choice: candidate?.workflow ?? new EmptyWorkflow(), reason: route.reason ?? '', session }
   }
 
-  protected override async answer(input: SessionInput, ...workflows: readonly Workflow[]): Promise<Workflow> {
+  protected override async called(input: SessionInput, ...workflows: readonly Workflow[]): Promise<Workflow> {
     const { candidate, ...decided } = await this.#decide(input, workflows)
     return chosen(candidate?.workflow ?? new EmptyWorkflow(), { ...decided, by: this.name })
   }
@@ -207,9 +207,5 @@ function requestForms(keys: ReadonlySet<string>): Partial<ModelRequest>[] {
     additionalProperties: false,
   }
   const route = { name: 'route', description: 'Say who goes on.', parameters: schema }
-  return [
-    { output: { name: 'route', schema } },
-    { tools: [route], toolChoice: { name: route.name } },
-    {},
-  ]
+  return [{ output: { name: 'route', schema } }, { tools: [route], toolChoice: { name: route.name } }, {}]
 }

@@ -1,11 +1,12 @@
 import { RathError } from '../base/errors.ts'
 
-/** What the functions here need to know of a workflow. */
+/** What the functions here need to know of a module: a workflow, or a part of one that asks a model. */
 export interface TreeNode<T> {
   readonly name: string
-  readonly description: string
-  namedChildren(): ReadonlyMap<string, T>
-  extraRepr(): string
+  readonly description?: string
+  readonly model?: unknown
+  namedChildren?(): ReadonlyMap<string, T>
+  extraRepr?(): string
 }
 
 /** One place in the tree. */
@@ -48,7 +49,7 @@ export function placesOf<T extends object & TreeNode<T>>(root: T): Place<T>[] {
     firsts.set(module, path)
     around.push(place)
     open.add(module)
-    const children = [...module.namedChildren()].reverse()
+    const children = [...(module.namedChildren?.() ?? [])].reverse()
     for (const [name, child] of children) {
       next.push({ path: path === '' ? name : `${path}.${name}`, name, depth: depth + 1, module: child })
     }
@@ -83,9 +84,8 @@ export function printTree<T extends object & TreeNode<T>>(root: T): string {
     while (open.length > 0 && (open.at(-1) as number) >= depth) lines.push(`${'  '.repeat(open.pop() ?? 0)})`)
     const label = depth === 0 ? '' : `(${name}): `
     const hasChildren = (places[i + 1]?.depth ?? 0) > depth
-    const facts = [module.extraRepr()]
-    if (first !== undefined && module.namedChildren().size > 0)
-      facts.push(`the same as (${first || 'the root'})`)
+    const facts = [module.extraRepr?.() ?? modelName(module)]
+    if (first !== undefined && module.namedChildren?.().size) facts.push(`the same as (${first})`)
     if (cycle !== undefined) facts.push(`holds itself: ${cycle}`)
     const inside = facts.filter(Boolean).join(', ')
     const start = `${'  '.repeat(depth)}${label}${module.constructor.name}(${inside}`
@@ -115,7 +115,7 @@ export function treeToJson<T extends object & TreeNode<T>>(root: T): WorkflowJso
     const json: WorkflowJson = {
       type: module.constructor.name,
       name: module.name,
-      description: module.description,
+      description: module.description ?? '',
       children,
       ...(first !== undefined && { sameAs: first }),
     }
@@ -126,6 +126,13 @@ export function treeToJson<T extends object & TreeNode<T>>(root: T): WorkflowJso
     trail.push({ children })
   }
   return top as WorkflowJson
+}
+
+/** The model that a module keeps in its field of that name, resolved or not; empty where it has none. */
+export function modelName({ model }: { readonly model?: unknown }): string {
+  if (typeof model === 'string') return model
+  const id = (model as { id?: unknown } | undefined)?.id
+  return typeof id === 'string' ? id : ''
 }
 
 function cycleFrom<T extends object>(around: readonly Place<T>[], { name, module }: Place<T>): string {

@@ -1,7 +1,18 @@
-import { type Callee, call, type SessionInput } from '../run/call.ts'
+import { type ModelLike, resolveModel } from '../model/resolve.ts'
+import { call, type SessionInput } from '../run/call.ts'
 import type { CallOptions } from '../run/context.ts'
 import type { PendingSession } from '../run/pending-session.ts'
 import type { Session } from '../session/session.ts'
+import type { AgentParam } from './agent-param.ts'
+import { childrenIn } from './children.ts'
+import { type Compiled, compileTree, forwardMissing, modelNeeds } from './compile.ts'
+import { addHook, type BeforeForwardHook, type ForwardHook, withHooks } from './hooks.ts'
+import { ModelPart } from './model-part.ts'
+import type { Needs } from './needs.ts'
+import { modelName, modulesOf, printTree, treeToJson, type WorkflowJson } from './tree.ts'
+
+/** What a tree is made of: workflows, and the parts of them that ask a model, such as a Selector. */
+export type Module = Workflow | ModelPart
 
 /** Calling an instance runs its `forward`, with hooks, run context and events around it. Merges with the class below. */
 export interface Workflow {
@@ -23,30 +34,97 @@ export interface Workflow {
 export abstract class Workflow {
   /** What it is for, in words that a Selector can choose by. */
   declare description: string
-  /** Its part of the producer path: the class's name, unless it has one of its own. */
+  /** Its part of the producer path: a name of its own, else what the workflow that calls it holds it as, else its class's name. */
   declare readonly name: string
 
   constructor() {
     // The instance is a function with this class's prototype: field initialisers of subclasses run on it as on any object.
-    const instance = ((session: SessionInput, options?: CallOptions) =>
-      call(calleeOf(instance), session, options)) as unknown as Workflow
-    Object.setPrototypeOf(instance, new.target.prototype)
+    const workflow = ((session: SessionInput, options?: CallOptions) =>
+      call(callee, session, options)) as unknown as Workflow
+    Object.setPrototypeOf(workflow, new.target.prototype)
     // A function's own name and length would shadow what the class says about itself.
-    Reflect.deleteProperty(instance, 'length')
-    Object.defineProperty(instance, 'name', { value: new.target.name, configurable: true, writable: true })
-    instance.description = ''
-    return instance
+    Reflect.deleteProperty(workflow, 'length')
+    Object.defineProperty(workflow, 'name', { value: new.target.name, configurable: true, writable: true })
+    workflow.description = ''
+    const callee = new WorkflowCallee(workflow)
+    return workflow
   }
 
   /** What every call of it gets, besides what the caller says. */
   get callOptions(): CallOptions {
-    return {}
+    return noOptions
   }
 
   abstract forward(session: Session): Session | Promise<Session>
 
+  /** Runs before every `forward`, behind the hooks that are there. Dispose what it returns to take the hook off. */
+  onBeforeForward(hook: BeforeForwardHook<this>): Disposable {
+    return addHook(this, 'before', hook)
+  }
+
+  /** Runs after every `forward` that did not fail, behind the hooks that are there. */
+  onForward(hook: ForwardHook<this>): Disposable {
+    return addHook(this, 'after', hook)
+  }
+
+  /** What it holds, by path: in fields, and in the arrays, maps, sets and plain objects of those. */
+  namedChildren(): ReadonlyMap<string, Module> {
+    return childrenIn(this, isModule)
+  }
+
+  /** It and everything below it by path, itself under ''. What is held in several places has several paths. */
+  namedModules(): ReadonlyMap<string, Module> {
+    return modulesOf<Module>(this)
+  }
+
+  /** What makes each agent of the tree the one it is, by path. */
+  namedAgents(): ReadonlyMap<string, AgentParam> {
+    const agents = new Map<string, AgentParam>()
+    for (const [path, module] of this.namedModules()) {
+      const agent = module instanceof Workflow ? module.needs().agent : undefined
+      if (agent) agents.set(path, agent)
+    }
+    return agents
+  }
+
+  /** Gives everything in the tree that has a model this one, and returns the workflow. */
+  to(modelOrProvider: ModelLike): this {
+    const model = resolveModel(modelOrProvider)
+    for (const module of new Set(this.namedModules().values())) {
+      if (module instanceof ModelPart) module.to(model)
+      else if ('model' in module && module.model !== undefined) module.model = model
+    }
+    return this
+  }
+
+  /** What the tree needs and what is wrong with it, before a token is spent. */
+  compile(): Compiled {
+    return compileTree<Module>(this)
+  }
+
+  /** What it needs itself, for `compile`. A subclass that can tell more than its fields show says so here. */
+  needs(): Needs {
+    const { budget, approve } = this.callOptions
+    return {
+      ...modelNeeds(this as { model?: unknown }),
+      ...(budget && { budget }),
+      ...(approve && { approves: true }),
+      unknown: ['what its forward calls, in which order and how often: it is code'],
+    }
+  }
+
+  /** What stands between the brackets of its print, before its children: as in torch, for subclasses to say more. */
+  extraRepr(): string {
+    return modelName(this as { model?: unknown })
+  }
+
+  /** The tree in the way of torch. */
   toString(): string {
-    return `${this.constructor.name}()`
+    return printTree<Module>(this)
+  }
+
+  toJSON(): WorkflowJson {
+    return treeToJson<Module>(this)
   }
 
   get [Symbol.toStringTag](): string {
@@ -58,11 +136,50 @@ export abstract class Workflow {
   }
 }
 
-function calleeOf(workflow: Workflow): Callee {
-  return {
-    name: workflow.name,
-    operation: workflow.constructor.name,
-    options: workflow.callOptions,
-    forward: session => workflow.forward(session),
+const noOptions: CallOptions = Object.freeze({})
+
+function isModule(value: unknown): value is Module {
+  return typeof value === 'function' && (value instanceof Workflow || value instanceof ModelPart)
+}
+
+/** A workflow as the run layer calls it. */
+class WorkflowCallee {
+  readonly layer: Workflow
+
+  constructor(workflow: Workflow) {
+    this.layer = workflow
   }
+
+  get name(): string {
+    return this.layer.name
+  }
+
+  get operation(): string {
+    return this.layer.constructor.name
+  }
+
+  get options(): CallOptions {
+    return this.layer.callOptions
+  }
+
+  nameIn(caller: object): string {
+    const { name } = this
+    const hasOwn = name !== this.operation
+    return hasOwn || !(caller instanceof Workflow) ? name : (nameOf(this.layer, caller) ?? name)
+  }
+
+  forward(session: Session): Session | Promise<Session> {
+    if (typeof this.layer.forward !== 'function') throw forwardMissing(this.operation)
+    return withHooks(this.layer, session)
+  }
+}
+
+/** What a workflow holds another as. */
+function nameOf(part: Workflow, holder: Workflow): string | undefined {
+  // Most are held in a field, which is found without listing all there is.
+  for (const name of Object.keys(holder)) {
+    if ((holder as unknown as Record<string, unknown>)[name] === part) return name
+  }
+  for (const [name, child] of holder.namedChildren()) if (child === part) return name
+  return undefined
 }

@@ -21,6 +21,13 @@ export interface ResolvedModel extends Model {
   readonly settings: ModelSettings
   readonly retry?: RetryOptions | undefined
   readonly budget?: ProviderBudget | undefined
+  /** What it was made of, where that was a provider or a name. */
+  readonly provider?: Provider
+  /**
+   * Where its key and address come from, without asking anybody; throws what the first request would. A model that was handed over
+   * as an object sees to its own and has none of this.
+   */
+  credentials?(): { readonly source: string; readonly address: string }
 }
 
 export interface ResolveOptions {
@@ -129,7 +136,7 @@ class ProviderModel implements ResolvedModel {
   readonly settings: ModelSettings
   readonly retry: RetryOptions | undefined
   readonly budget: ProviderBudget | undefined
-  readonly #provider: Provider
+  readonly provider: Provider
   readonly #options: ResolveOptions
   #opening: Promise<{ model: Model; connection: Connection }> | undefined
 
@@ -138,7 +145,7 @@ class ProviderModel implements ResolvedModel {
     this.settings = provider.settings
     this.retry = provider.retry
     this.budget = provider.budget
-    this.#provider = provider
+    this.provider = provider
     this.#options = options
   }
 
@@ -160,8 +167,8 @@ class ProviderModel implements ResolvedModel {
   }
 
   async #open(): Promise<{ model: Model; connection: Connection }> {
-    const provider = this.#provider
-    const connection = connect(provider, this.#options.surroundings ?? processSurroundings())
+    const { provider } = this
+    const connection = this.#connect()
     const { headers } = secretsOf(provider)
     const client = await openClient(connection, provider.model, {
       api: provider.api,
@@ -170,6 +177,15 @@ class ProviderModel implements ResolvedModel {
     })
     const prices = { ...this.#options.prices, ...provider.prices }
     return { model: fromAiSdk(client, { id: this.id, prices }), connection }
+  }
+
+  credentials(): { source: string; address: string } {
+    const { source, baseURL } = this.#connect()
+    return { source, address: printable(baseURL) ?? '' }
+  }
+
+  #connect(): Connection {
+    return connect(this.provider, this.#options.surroundings ?? processSurroundings())
   }
 
   toString(): string {

@@ -12,6 +12,7 @@ import { readToolResult } from '../tool/big-output.ts'
 import { dispatchCalls } from '../tool/dispatch.ts'
 import type { Tool } from '../tool/spec.ts'
 import { AskFailed, ask, TimeSpent } from './ask.ts'
+import { type AutoCompress, makeRoom } from './auto-compress.ts'
 import { type Approve, emit, type RunContext } from './context.ts'
 import type { OutputSpec } from './output.ts'
 import { keepPrompt, promptDigest } from './prompt.ts'
@@ -28,6 +29,7 @@ export interface AgentSpec {
   readonly retry: RetryOptions
   readonly maxRounds: number
   readonly output: OutputSpec | undefined
+  readonly autoCompress?: AutoCompress | undefined
 }
 
 /**
@@ -79,9 +81,11 @@ class Loop {
           `The agent was stopped after ${round} rounds with its work unfinished; raise maxRounds, or call it again to go on.`,
         )
       }
-      const { spent } = budget
-      if (spent) return this.#stopSpent(spent)
       try {
+        if (this.#agent.autoCompress)
+          await makeRoom(this.#agent, () => this.#request(), this.#recorder, this.#context)
+        const { spent } = budget
+        if (spent) return this.#stopSpent(spent)
         const { answer, failures } = await ask(
           this.#agent.model,
           this.#request(),

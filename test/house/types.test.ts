@@ -47,7 +47,8 @@ function problems(files: Record<string, string>, options: object): string {
   try {
     mkdirSync(join(folder, 'node_modules'))
     symlinkSync(root, join(folder, 'node_modules/openrath'))
-    symlinkSync(join(root, 'node_modules/@types'), join(folder, 'node_modules/@types'))
+    for (const name of ['@types', 'zod'])
+      symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name))
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
     for (const [name, code] of Object.entries(files)) writeFileSync(join(folder, name), code)
     const strict = { strict: true, exactOptionalPropertyTypes: true, noEmit: true, target: 'es2023' }

@@ -13,6 +13,7 @@ import {
   type McpAnnotations,
   readListing,
 } from './listing.ts'
+import { setMcpOrigin } from './origin.ts'
 import { allPages } from './pages.ts'
 import { readResult } from './result.ts'
 import type { McpServer } from './server.ts'
@@ -62,6 +63,7 @@ const defaultTimeout = 60_000
 const defaultConnectTimeout = 30_000
 
 class ServerTools implements McpTools {
+  readonly #server: McpServer
   readonly #options: McpOptions
   readonly #connection: McpConnection
   readonly #listeners = new Set<() => void>()
@@ -71,6 +73,7 @@ class ServerTools implements McpTools {
   #isFirst = true
 
   constructor(server: McpServer, options: McpOptions) {
+    this.#server = server
     this.#options = options
     const { connectTimeout = defaultConnectTimeout } = options
     this.#connection = new McpConnection(server, connectTimeout, client => this.#opened(client))
@@ -134,7 +137,9 @@ class ServerTools implements McpTools {
     const listing = readListing(listed, this.#options)
     if (this.#isFirst) refuseClashes(listing, this.#name)
     this.#warnings = Object.freeze([...listing.warnings])
-    this.#tools = Object.freeze(listing.tools.map(tool => this.#tool(tool)))
+    this.#tools = Object.freeze(
+      listing.tools.map(tool => setMcpOrigin(this.#tool(tool), this.#name, this.#server)),
+    )
     for (const listener of this.#isFirst ? [] : this.#listeners) {
       try {
         listener()

@@ -1,0 +1,113 @@
+import { cancelledError, LinkedAbort } from '../base/abort.ts'
+import { RathError, show } from '../base/errors.ts'
+import { currentContext } from '../run/context.ts'
+import type { Session } from '../session/session.ts'
+import type { Workflow } from './workflow.ts'
+
+/** What happens when a branch fails: the whole fails, the branch is left out, or it is tried again first. */
+export type OnFailure = 'fail' | 'drop' | RetryBranch
+
+export interface RetryBranch {
+  /** How often to try again, from the branch's beginning. */
+  readonly retry: number
+  /** What a branch that failed every time does; `fail` by default. */
+  readonly otherwise?: 'fail' | 'drop'
+}
+
+export interface FanOutOptions {
+  /** Branches that run at the same time; all of them by default. */
+  readonly limit?: number
+  /** `fail` by default: the others are cancelled, and the error of the first that failed is thrown. */
+  readonly onFailure?: OnFailure
+}
+
+/** A fork and the layer that works on it. */
+export interface Branch {
+  readonly label: string
+  readonly input: Session
+  readonly layer: Workflow
+}
+
+/** How a branch ended, in the order the branches were given whatever finished first. */
+export interface Ended {
+  readonly label: string
+  readonly input: Session
+  /** Absent when it failed, was cancelled, or never began. */
+  readonly session?: Session
+  /** Every attempt that failed, in order; on a branch without a session, the last is why. */
+  readonly failures: readonly RathError[]
+}
+
+/**
+ * Runs branches side by side. Until `all` have ended, or until the `first` has succeeded: then the rest are cancelled, and waited for, so
+ * that nothing works on behind the back of whoever goes on.
+ */
+export async function fanOut(
+  branches: readonly Branch[],
+  until: 'all' | 'first',
+  { limit = Infinity, onFailure = 'fail' }: FanOutOptions,
+): Promise<readonly Ended[]> {
+  const outer = currentContext()?.signal
+  using abort = new LinkedAbort(outer)
+  const { retry, otherwise } = typeof onFailure === 'object' ? onFailure : { retry: 0, otherwise: onFailure }
+  const ended: Ended[] = branches.map(({ label, input }) => ({ label, input, failures: [] }))
+  let failed: RathError | undefined
+  let next = 0
+
+  const work = async (): Promise<void> => {
+    while (next < branches.length && !abort.signal.aborted) {
+      const i = next++
+      const end = await attempt(branches[i] as Branch, retry, abort.signal)
+      ended[i] = end
+      if (end.session && until === 'first') abort.abort(new Error(`${end.label} was first`))
+      if (!end.session && until === 'all' && otherwise !== 'drop' && !abort.signal.aborted) {
+        failed = end.failures.at(-1)
+        abort.abort(new Error(`the branch ${end.label} failed`))
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(limit, branches.length) }, work))
+
+  if (outer?.aborted) throw cancelledError(outer)
+  if (failed) throw failed
+  if (branches.length > 0 && ended.every(end => !end.session)) throw allFailed(ended)
+  return ended
+}
+
+async function attempt(
+  { label, input, layer }: Branch,
+  retries: number,
+  signal: AbortSignal,
+): Promise<Ended> {
+  const failures: RathError[] = []
+  for (;;) {
+    try {
+      return { label, input, failures, session: await layer(input, { signal }) }
+    } catch (error) {
+      failures.push(error as RathError)
+      if (signal.aborted || failures.length > retries) return { label, input, failures }
+    }
+  }
+}
+
+function allFailed(ended: readonly Ended[]): RathError {
+  const lines = ended.map(({ label, failures }) => `  ${label}: ${failures.at(-1)?.message ?? 'never began'}`)
+  const first = ended[0]?.failures.at(-1)
+  const error = new RathError('run-failed', `Every branch failed:\n${lines.join('\n')}`, { cause: first })
+  if (first?.session !== undefined) error.session = first.session
+  return error
+}
+
+/** Refuses options that mean nothing, by name. */
+export function checkFanOut({ limit, onFailure = 'fail' }: FanOutOptions, what: string): void {
+  if (limit !== undefined && limit !== Infinity && !(Number.isSafeInteger(limit) && limit >= 1)) {
+    throw new RathError('invalid-argument', `${what}: limit is a whole number from 1, not ${show(limit)}.`)
+  }
+  if (onFailure === 'fail' || onFailure === 'drop') return
+  const { retry, otherwise = 'fail' } = onFailure ?? {}
+  if (Number.isSafeInteger(retry) && retry >= 0 && (otherwise === 'fail' || otherwise === 'drop')) return
+  throw new RathError(
+    'invalid-argument',
+    `${what}: onFailure is 'fail', 'drop' or { retry: 2, otherwise: 'drop' }, not ${show(onFailure)}.`,
+  )
+}

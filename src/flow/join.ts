@@ -1,0 +1,112 @@
+import { RathError, show } from '../base/errors.ts'
+import { currentContext } from '../run/context.ts'
+import type { ChunkInput } from '../session/chunk.ts'
+import { Session } from '../session/session.ts'
+import type { Ended } from './fan-out.ts'
+import { Workflow } from './workflow.ts'
+
+/**
+ * How branches become one session again. `merge`: everything they did, one after the other. `first`: what the first that succeeds did;
+ * the rest are cancelled. A workflow: the judge, which is given the merge. A function of the branches' sessions, which picks one of
+ * them or makes another.
+ */
+export type Join = 'merge' | 'first' | Workflow | JoinBranches
+
+export type JoinBranches = (
+  /** In the order of the branches; without those that were dropped. */
+  branches: readonly Session[],
+  facts: {
+    /** What was forked. */
+    readonly session: Session
+    /** Of each branch in `branches`. */
+    readonly labels: readonly string[]
+  },
+) => Session | Promise<Session>
+
+/**
+ * The one session after a fan-out, back on the branch that was forked. What is left out, because it was dropped, cancelled or not
+ * picked, stays in the lineage, its cost is counted, and why it is gone is on the record.
+ */
+export async function joinBranches(session: Session, ended: readonly Ended[], join: Join): Promise<Session> {
+  const kept = ended.filter(hasSession)
+  const left = ended.filter(end => !end.session).flatMap(partial)
+  const sessions = kept.map(end => end.session)
+  const joined = await together(session, kept, join)
+  const picked = sessions.indexOf(joined)
+  const isPick = picked >= 0
+  const others = isPick ? [...sessions.toSpliced(picked, 1), ...left] : left
+  const whole = isPick || others.length > 0 ? await without(joined, others, session) : joined
+  const chunks = [
+    ...(isPick && kept.length > 1 ? [verdict((kept[picked] as Ended).label, joined, join)] : []),
+    ...ended.flatMap(failureChunks),
+  ]
+  return chunks.length > 0 ? whole.append(...chunks) : whole
+}
+
+/** Only what the join makes of the branches that ended well; one of them when it picks. */
+async function together(
+  session: Session,
+  kept: readonly (Ended & { session: Session })[],
+  join: Join,
+): Promise<Session> {
+  const sessions = kept.map(end => end.session)
+  if (join === 'first') return sessions[0] as Session
+  if (join === 'merge') return merged(session, sessions)
+  if (join instanceof Workflow) return join(await merged(session, sessions))
+  const made: unknown = await join(sessions, { session, labels: kept.map(end => end.label) })
+  if (made instanceof Session) return made
+  throw new RathError('invalid-argument', `A join must return a Session, not ${show(made)}.`)
+}
+
+function merged(session: Session, branches: readonly Session[]): Promise<Session> {
+  const [first, ...rest] = branches
+  if (first === undefined) return Promise.resolve(session)
+  const by = signed()
+  // One branch alone still comes back to where it was forked.
+  return rest.length === 0 ? session.merge([first], by) : first.merge(rest, by)
+}
+
+function without(joined: Session, others: readonly Session[], session: Session): Promise<Session> {
+  return joined.merge(others.length > 0 ? others : [session], { policy: 'ours', ...signed() })
+}
+
+function hasSession(end: Ended): end is Ended & { session: Session } {
+  return end.session !== undefined
+}
+
+/** What a branch without a result did before it ended. */
+function partial({ failures, input }: Ended): Session[] {
+  const { session } = failures.at(-1) ?? {}
+  return session instanceof Session && session.id !== input.id ? [session] : []
+}
+
+function verdict(label: string, { id }: Session, join: Join): ChunkInput {
+  const reason = join === 'first' ? `${label} was first` : `${label} was picked`
+  return { kind: 'verdict', verdict: 'accept', subject: id, reason, ...signed() }
+}
+
+function failureChunks({ label, failures, session }: Ended): ChunkInput[] {
+  return failures
+    .filter(error => error.code !== 'cancelled')
+    .map((error, i) => ({
+      kind: 'error',
+      error: error.code,
+      message: `The branch ${label} failed${session ? '' : ' and was left out'}: ${error.message}`,
+      attempt: i + 1,
+      retry: error.retry,
+      ...signed(),
+    }))
+}
+
+function signed(): { by?: string } {
+  const by = currentContext()?.by
+  return by === undefined ? {} : { by }
+}
+
+export function checkJoin(join: unknown, what: string): void {
+  if (join === 'merge' || join === 'first' || typeof join === 'function') return
+  throw new RathError(
+    'invalid-argument',
+    `${what}: join is 'merge', 'first', a workflow that judges, or a function of the branches, not ${show(join)}.`,
+  )
+}

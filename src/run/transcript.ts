@@ -1,0 +1,63 @@
+import { RathError } from '../base/errors.ts'
+import type { Chunk } from '../session/chunk.ts'
+import { type Message, MessageView } from '../session/message.ts'
+import type { AnswerPart } from '../session/part.ts'
+import { forModel, outcomeText } from '../tool/big-output.ts'
+
+/**
+ * Chunks as text to read, one piece for each message. Calls and results are told and not sent as such: providers refuse those in a
+ * request that describes no tools, and a model that is shown a conversation goes on with it.
+ */
+export function transcriptOf(chunks: readonly Chunk[]): string[] {
+  const view = new MessageView()
+  for (const chunk of chunks) view.add(chunk)
+  return view.messages().map(told)
+}
+
+function told(message: Message): string {
+  if (message.role === 'tool') {
+    const { tool, outcome } = message
+    return `[${outcome.kind === 'value' ? 'result' : outcome.kind} of ${tool}]\n${outcomeText(forModel(outcome))}`
+  }
+  const parts = message.content.map(toldPart).filter(part => part !== '')
+  return `[${message.role}]\n${parts.join('\n')}`
+}
+
+function toldPart(part: AnswerPart): string {
+  switch (part.type) {
+    case 'text':
+      return part.text
+    case 'reasoning':
+      return ''
+    case 'tool-call':
+      return `(calls ${part.name} with ${JSON.stringify(part.args)})`
+    default:
+      return `(${part.type}: ${part.mediaType})`
+  }
+}
+
+/**
+ * The next piece of a text of so many characters at most: whole messages while they fit, else the beginning of one. What it takes
+ * is taken off `messages`.
+ */
+export function takePiece(messages: string[], room: number): string {
+  // Fewer would take a summary for every word.
+  if (room < 200) {
+    throw new RathError(
+      'invalid-argument',
+      `The instruction and the summary so far leave no room for the conversation (${Math.max(0, Math.floor(room))} characters of maxInput); raise maxInput.`,
+    )
+  }
+  const taken: string[] = []
+  let left = room
+  for (let next = messages[0]; next !== undefined; next = messages[0]) {
+    if (next.length + 2 > left) break
+    taken.push(next)
+    left -= next.length + 2
+    messages.shift()
+  }
+  if (taken.length > 0) return taken.join('\n\n')
+  const whole = messages[0] as string
+  messages[0] = whole.slice(room)
+  return whole.slice(0, room)
+}
