@@ -10,10 +10,15 @@ export {
   type AgentParam,
   type BeforeForwardHook,
   type Compiled,
+  Compressor,
+  type CompressorOptions,
+  type Decision,
+  EmptyWorkflow,
   type FanOutOptions,
   type ForwardHook,
   type Join,
   type JoinBranches,
+  type Judge,
   type Layer,
   type Manifest,
   type ManifestModel,
@@ -22,6 +27,7 @@ export {
   type ManifestServer,
   type ManifestTool,
   type MapOptions,
+  type ModelPart,
   type Module,
   map,
   type Needs,
@@ -30,6 +36,9 @@ export {
   type ParallelOptions,
   type Problem,
   type RetryBranch,
+  restore,
+  Selector,
+  type SelectorOptions,
   Sequential,
   Workflow,
   type WorkflowJson,
@@ -48,10 +57,12 @@ export type {
   ModelSettings,
   ToolDescription,
 } from './model/spec.ts'
+export type { AutoCompress } from './run/auto-compress.ts'
 export type { BudgetLimits } from './run/budget.ts'
 export type { SessionInput } from './run/call.ts'
 export type { Approve, CallOptions } from './run/context.ts'
 export type { EventListener, RunEnd, RunEvent } from './run/event.ts'
+export type { Keep } from './run/keep.ts'
 export { openStore } from './run/open-store.ts'
 export { PendingSession } from './run/pending-session.ts'
 export { configure, createRuntime, type Runtime, type RuntimeOptions } from './run/runtime.ts'

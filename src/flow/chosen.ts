@@ -1,6 +1,6 @@
 import { call, type SessionInput } from '../run/call.ts'
 import type { CallOptions } from '../run/context.ts'
-import type { PendingSession } from '../run/pending-session.ts'
+import { PendingSession } from '../run/pending-session.ts'
 import type { Chunk } from '../session/chunk.ts'
 import { Session } from '../session/session.ts'
 import type { Workflow } from './workflow.ts'
@@ -34,7 +34,7 @@ export function chosen(workflow: Workflow, decided: Decided): Workflow {
 function routedInput(input: SessionInput, decided: Decided): SessionInput {
   if (input instanceof Session) return routed(input, decided)
   // What is still being made gets the choice when it is there. Anything else is refused by the workflow in its own words.
-  if (!(input instanceof Promise)) return input
+  if (!(input instanceof PendingSession)) return input
   const { by } = decided
   return call({ name: by, operation: by, forward: session => routed(session, decided) }, input)
 }

@@ -3,7 +3,7 @@ import type { Provider } from '../model/provider.ts'
 import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resolve.ts'
 import type { RetryOptions } from '../model/retry.ts'
 import { recorded } from '../run/aside.ts'
-import { TimeSpent } from '../run/ask.ts'
+import { BudgetSpent } from '../run/ask.ts'
 import { compress } from '../run/compress.ts'
 import { type CallOptions, currentContext, type RunContext } from '../run/context.ts'
 import { checkKeep, type Keep } from '../run/keep.ts'
@@ -81,8 +81,8 @@ export class Compressor extends Workflow {
         context,
       )
     } catch (error) {
-      if (!(error instanceof TimeSpent)) throw error
-      await stop(recorder, 'the time is over')
+      if (!(error instanceof BudgetSpent)) throw error
+      await stop(recorder, error.message)
     }
   }
 }

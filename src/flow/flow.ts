@@ -1,9 +1,11 @@
 export { Agent, type AgentOptions } from './agent.ts'
 export type { AgentParam } from './agent-param.ts'
 export type { Compiled } from './compile.ts'
+export { Compressor, type CompressorOptions } from './compressor.ts'
+export { EmptyWorkflow } from './empty-workflow.ts'
 export type { FanOutOptions, OnFailure, RetryBranch } from './fan-out.ts'
 export type { BeforeForwardHook, ForwardHook } from './hooks.ts'
-export type { Join, JoinBranches } from './join.ts'
+export type { Join, JoinBranches, Judge } from './join.ts'
 export type { Layer } from './layer.ts'
 export type {
   Manifest,
@@ -15,8 +17,11 @@ export type {
   Problem,
 } from './manifest.ts'
 export { type MapOptions, map } from './map.ts'
+export type { ModelPart } from './model-part.ts'
 export type { Needs } from './needs.ts'
 export { Parallel, type ParallelOptions } from './parallel.ts'
+export { restore } from './restore.ts'
+export { type Decision, Selector, type SelectorOptions } from './selector.ts'
 export { Sequential } from './sequential.ts'
 export type { WorkflowJson } from './tree.ts'
 export { type Module, Workflow } from './workflow.ts'

@@ -10,7 +10,10 @@ import { Workflow } from './workflow.ts'
  * the rest are cancelled. A workflow: the judge, which is given the merge. A function of the branches' sessions, which picks one of
  * them or makes another.
  */
-export type Join = 'merge' | 'first' | Workflow | JoinBranches
+export type Join = 'merge' | 'first' | Judge | JoinBranches
+
+/** Any workflow. Written without its call signature, so that an editor knows the parameters of a function in its place. */
+export type Judge = Pick<Workflow, 'forward' | 'compile'>
 
 export type JoinBranches = (
   /** In the order of the branches; without those that were dropped. */
@@ -53,7 +56,8 @@ async function together(
   if (join === 'first') return sessions[0] as Session
   if (join === 'merge') return merged(session, sessions)
   if (join instanceof Workflow) return join(await merged(session, sessions))
-  const made: unknown = await join(sessions, { session, labels: kept.map(end => end.label) })
+  const labels = kept.map(end => end.label)
+  const made: unknown = await (join as JoinBranches)(sessions, { session, labels })
   if (made instanceof Session) return made
   throw new RathError('invalid-argument', `A join must return a Session, not ${show(made)}.`)
 }

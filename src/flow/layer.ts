@@ -3,8 +3,8 @@ import type { Session } from '../session/session.ts'
 import type { Needs } from './needs.ts'
 import { Workflow } from './workflow.ts'
 
-/** What a container holds: a workflow, or a plain function from a session to a session. */
-export type Layer = Workflow | ((session: Session) => Session | Promise<Session>)
+/** What a container holds: a function from a session to a session, which every workflow is. */
+export type Layer = (session: Session) => Session | Promise<Session>
 
 /** A layer as a workflow: a function gets a name, a place in the tree and a run of its own. */
 export function toWorkflow(layer: Layer, where: string): Workflow {
@@ -17,9 +17,9 @@ export function toWorkflow(layer: Layer, where: string): Workflow {
 }
 
 class Step extends Workflow {
-  readonly #run: Exclude<Layer, Workflow>
+  readonly #run: Layer
 
-  constructor(run: Exclude<Layer, Workflow>) {
+  constructor(run: Layer) {
     super()
     this.#run = run
   }

@@ -25,6 +25,11 @@ export abstract class ModelPart {
     return this
   }
 
+  /** Its part of the producer path inside a workflow: what that one holds it as. */
+  nameIn(holder: object): string {
+    return Object.entries(holder).find(([, value]) => value === this)?.[0] ?? this.name
+  }
+
   /** What the print of a tree says about it. */
   extraRepr(): string {
     return `model=${this.model.id}`

@@ -5,11 +5,12 @@ import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resol
 import type { RetryOptions } from '../model/retry.ts'
 import type { ModelAnswer, ModelRequest } from '../model/spec.ts'
 import { askAside, quiet, recorded } from '../run/aside.ts'
-import { TimeSpent } from '../run/ask.ts'
+import { BudgetSpent } from '../run/ask.ts'
 import { call, type SessionInput } from '../run/call.ts'
 import type { RunContext } from '../run/context.ts'
 import type { Recorder } from '../run/recorder.ts'
 import { RequestView } from '../run/request-view.ts'
+import { withoutCalls } from '../run/transcript.ts'
 import type { Chunk, ChunkInput } from '../session/chunk.ts'
 import type { Message } from '../session/message.ts'
 import { textOf } from '../session/part.ts'
@@ -88,7 +89,8 @@ export class Selector extends ModelPart {
     const { budget } = this.model
     const callee = {
       name: this.name,
-      operation: this.name,
+      nameIn: ({ layer }: RunContext) => (layer ? this.nameIn(layer) : this.name),
+      operation: this.constructor.name,
       ...(budget && { options: { budget } }),
       forward: (given: Session, context: RunContext) =>
         recorded(given, context, recorder => this.#route(recorder, candidates, context)),
@@ -102,7 +104,7 @@ export class Selector extends ModelPart {
 
   /** Ends with a route chunk on the record, or throws. */
   async #route(recorder: Recorder, candidates: readonly Candidate[], context: RunContext): Promise<void> {
-    const history = new RequestView().messages(recorder.session)
+    const history = withoutCalls(new RequestView().messages(recorder.session))
     const keys = new Set([...candidates.map(({ key }) => key), none])
     const forms = [...requestForms(keys)]
     let usage: Usage | undefined
@@ -119,8 +121,8 @@ export class Selector extends ModelPart {
       try {
         answer = await this.#ask(messages, forms, recorder, context)
       } catch (error) {
-        if (!(error instanceof TimeSpent)) throw error
-        return this.#stop(recorder, candidates, 'the time is over', usage)
+        if (!(error instanceof BudgetSpent)) throw error
+        return this.#stop(recorder, candidates, error.message, usage)
       }
       if (answer.usage) usage = addUsage(usage ?? noUsage, answer.usage)
       const choice = readChoice(answer, keys)

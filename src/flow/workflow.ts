@@ -1,6 +1,6 @@
 import { type ModelLike, resolveModel } from '../model/resolve.ts'
 import { call, type SessionInput } from '../run/call.ts'
-import type { CallOptions } from '../run/context.ts'
+import type { CallOptions, RunContext } from '../run/context.ts'
 import type { PendingSession } from '../run/pending-session.ts'
 import type { Session } from '../session/session.ts'
 import type { AgentParam } from './agent-param.ts'
@@ -162,10 +162,10 @@ class WorkflowCallee {
     return this.layer.callOptions
   }
 
-  nameIn(caller: object): string {
+  nameIn(caller: RunContext): string {
     const { name } = this
     const hasOwn = name !== this.operation
-    return hasOwn || !(caller instanceof Workflow) ? name : (nameOf(this.layer, caller) ?? name)
+    return hasOwn ? name : (nameOf(this.layer, caller) ?? name)
   }
 
   forward(session: Session): Session | Promise<Session> {
@@ -174,12 +174,21 @@ class WorkflowCallee {
   }
 }
 
-/** What a workflow holds another as. */
-function nameOf(part: Workflow, holder: Workflow): string | undefined {
+/** What each call's layer holds its parts as, for parts that are not in a field: listing them for every call would be quadratic. */
+const namesIn = new WeakMap<RunContext, Map<Module, string>>()
+
+/** What the workflow around a call holds another as. */
+function nameOf(part: Workflow, caller: RunContext): string | undefined {
+  const holder = caller.layer
+  if (!(holder instanceof Workflow)) return undefined
   // Most are held in a field, which is found without listing all there is.
-  for (const name of Object.keys(holder)) {
+  for (const name in holder) {
     if ((holder as unknown as Record<string, unknown>)[name] === part) return name
   }
-  for (const [name, child] of holder.namedChildren()) if (child === part) return name
-  return undefined
+  const known = namesIn.get(caller)?.get(part)
+  if (known !== undefined) return known
+  const names = new Map<Module, string>()
+  for (const [name, child] of holder.namedChildren()) if (!names.has(child)) names.set(child, name)
+  namesIn.set(caller, names)
+  return names.get(part)
 }

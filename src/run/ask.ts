@@ -5,8 +5,8 @@ import type { Model, ModelAnswer, ModelRequest } from '../model/spec.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import { emit, type RunContext } from './context.ts'
 
-/** The budget ended while the model was answering. */
-export class TimeSpent extends Error {}
+/** The budget ended while the model was answering, or between two answers of one piece of work. The message says what is used up. */
+export class BudgetSpent extends Error {}
 
 export interface Asked {
   readonly answer: ModelAnswer
@@ -36,7 +36,7 @@ export async function ask(
     })
     return { answer, failures }
   } catch (error) {
-    if (deadline.passed) throw new TimeSpent()
+    if (deadline.passed) throw new BudgetSpent('the time is over')
     throw new AskFailed(error, failures)
   }
 }

@@ -62,13 +62,16 @@ export async function makeRoom(
   if (keep !== 0 && estimateRequest(request()) > above) await summarise(0)
 }
 
-/** What the provider counted for the last request and its answer, and an estimate of what came since; undefined after a summary. */
+/**
+ * What the provider counted for the last request and its answer, and an estimate of what came since; undefined after a summary or a
+ * merge, which change more than the end.
+ */
 function knownSize(recorder: Recorder, by: string): number | undefined {
   const { chunks } = recorder.session
   let since = 0
   for (let i = chunks.length - 1; i >= 0; i--) {
     const chunk = chunks.at(i)
-    if (chunk === undefined || chunk.kind === 'compress') return undefined
+    if (chunk === undefined || chunk.kind === 'compress' || chunk.kind === 'merge') return undefined
     if (chunk.kind === 'assistant' && chunk.by === by && chunk.usage?.inputTokens)
       return chunk.usage.inputTokens + chunk.usage.outputTokens + since
     since += estimateChunk(chunk)

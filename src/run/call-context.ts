@@ -33,12 +33,14 @@ export class CallContext implements RunContext {
   readonly budget: Budget
   readonly policy: Policy | undefined
   readonly approve: RunContext['approve']
-  readonly #outer: RunContext | undefined
+  readonly #outer: CallContext | undefined
+  /** Whether anything in the run can be cancelled yet: while nothing can, no call has to ask those around it. */
+  readonly #run: { cancellable: boolean }
   readonly #own: AbortSignal | undefined
   readonly #given: AbortSignal | undefined
   #abort: LinkedAbort | undefined
 
-  constructor(facts: CallFacts, outer: RunContext | undefined) {
+  constructor(facts: CallFacts, outer: CallContext | undefined) {
     const { by, own, options } = facts
     this.runtime = facts.runtime ?? outer?.runtime ?? defaultRuntime()
     this.runId = outer?.runId ?? newId()
@@ -52,16 +54,21 @@ export class CallContext implements RunContext {
     if (own?.onEvent) this.events.listen(own.onEvent)
     if (options.onEvent) this.events.listen(options.onEvent)
     this.#outer = outer
+    this.#run = outer ? outer.#run : { cancellable: false }
+    if (own?.signal || options.signal) this.#run.cancellable = true
     this.#own = own?.signal
     this.#given = options.signal
   }
 
   get signal(): AbortSignal {
-    this.#abort ??= new LinkedAbort(this.#outer?.signal, this.#own, this.#given)
+    if (this.#abort) return this.#abort.signal
+    this.#run.cancellable = true
+    this.#abort = new LinkedAbort(this.#outer?.signal, this.#own, this.#given)
     return this.#abort.signal
   }
 
   get aborted(): boolean {
+    if (!this.#run.cancellable) return false
     if (this.#abort) return this.#abort.signal.aborted
     return this.#given?.aborted || this.#own?.aborted || (this.#outer?.aborted ?? false)
   }

@@ -10,8 +10,8 @@ import type { Runtime } from './runtime.ts'
 export interface Callee {
   /** Its part of the producer path. */
   readonly name: string
-  /** The same inside another layer, which may hold it under a name of its own. */
-  nameIn?(caller: object): string
+  /** The same inside the call of another layer, which may hold it under a name of its own. */
+  nameIn?(caller: RunContext): string
   /** What the lineage calls it. */
   readonly operation: string
   /** What calls made inside this one are told as their caller. */
@@ -35,10 +35,10 @@ export function call(
   runtime?: Runtime,
 ): PendingSession {
   checkInput(input, callee.name)
-  const outer = currentContext()
+  const outer = currentContext() as CallContext | undefined
   const context = new CallContext(
     {
-      by: outer ? `${outer.by}/${nameIn(outer, callee)}` : callee.name,
+      by: outer ? `${outer.by}/${callee.nameIn?.(outer) ?? callee.name}` : callee.name,
       operation: callee.operation,
       parent: input.id,
       layer: callee.layer,
@@ -72,18 +72,15 @@ async function perform(callee: Callee, input: SessionInput, context: CallContext
   }
 }
 
-function nameIn({ layer }: RunContext, callee: Callee): string {
-  return (layer && callee.nameIn?.(layer)) ?? callee.name
-}
-
 /** The result under the id that was promised; a layer that passes on another's session adds a node for itself. */
 function asOutput(made: unknown, name: string, { out }: RunContext): Session {
   if (!(made instanceof Session)) {
     throw new RathError('invalid-argument', `${name}.forward must return a Session, not ${show(made)}.`)
   }
   if (made.id === out.id) return made
+  const { tip, branch } = valueFrom(made)
   const extras = Object.freeze({ ...out.lineage.extras, result: made.id })
-  return sessionOf({ ...valueFrom(made), id: out.id, lineage: Object.freeze({ ...out.lineage, extras }) })
+  return sessionOf({ id: out.id, tip, branch, lineage: Object.freeze({ ...out.lineage, extras }) })
 }
 
 /** Every error of a run is a RathError and carries the work so far; the innermost one knows most of it. */

@@ -4,8 +4,9 @@ import type { Model, ModelAnswer, ModelSettings } from '../model/spec.ts'
 import { textOf } from '../session/part.ts'
 import { addUsage, noUsage, type Usage } from '../session/usage.ts'
 import { askAside } from './aside.ts'
+import { BudgetSpent } from './ask.ts'
 import type { RunContext } from './context.ts'
-import { charactersPerToken } from './estimate.ts'
+import { charactersPerToken, estimateText } from './estimate.ts'
 import { type Keep, toReplace } from './keep.ts'
 import type { Recorder } from './recorder.ts'
 import { takePiece, transcriptOf } from './transcript.ts'
@@ -57,11 +58,13 @@ class Summary {
 
   async of(messages: string[]): Promise<{ summary: string; model: string; usage?: Usage }> {
     const { instruction, maxInput, model } = this.#compression
-    const room = maxInput * charactersPerToken - instruction.length
+    const room = (maxInput - estimateText(instruction)) * charactersPerToken
     let summary = ''
     let answeredBy = model.id
     try {
       while (messages.length > 0) {
+        const { spent } = this.#context.budget
+        if (spent && summary !== '') throw new BudgetSpent(spent)
         const frame = framed(summary, '').length
         const answer = await this.#ask(framed(summary, takePiece(messages, room - frame)))
         if (answer.usage) this.#usage = addUsage(this.#usage ?? noUsage, answer.usage)

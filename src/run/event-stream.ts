@@ -6,6 +6,8 @@ import type { EventListener, RunEvent } from './event.ts'
  */
 export class EventStream {
   readonly #outer: EventStream | undefined
+  /** How many follow any stream of the run: while nobody does, no stream has to ask those around it. */
+  readonly #run: { followers: number }
   /** Made for the first who listens: most streams inside a run are followed by nobody. */
   #listeners: Set<EventListener> | undefined
   #queues: Set<EventQueue> | undefined
@@ -13,10 +15,12 @@ export class EventStream {
 
   constructor(outer?: EventStream) {
     this.#outer = outer
+    this.#run = outer ? outer.#run : { followers: 0 }
   }
 
   /** Whether anybody would see an event now; deltas need not be made when not. */
   get observed(): boolean {
+    if (this.#run.followers === 0) return false
     if (this.#listeners?.size || this.#queues?.size) return true
     return this.#outer?.observed ?? false
   }
@@ -29,8 +33,13 @@ export class EventStream {
 
   listen(listener: EventListener): Disposable {
     this.#listeners ??= new Set()
+    if (!this.#listeners.has(listener)) this.#run.followers++
     this.#listeners.add(listener)
-    return { [Symbol.dispose]: () => void this.#listeners?.delete(listener) }
+    return {
+      [Symbol.dispose]: () => {
+        if (this.#listeners?.delete(listener)) this.#run.followers--
+      },
+    }
   }
 
   /**
@@ -38,16 +47,23 @@ export class EventStream {
    * early ends only the following, not the run.
    */
   iterate(settled: Promise<unknown>): AsyncIterableIterator<RunEvent> {
-    const queue = new EventQueue(settled, () => this.#queues?.delete(queue))
+    const queue = new EventQueue(settled, () => {
+      if (this.#queues?.delete(queue)) this.#run.followers--
+    })
+    if (this.#ended) {
+      queue.end()
+      return queue
+    }
     this.#queues ??= new Set()
-    if (this.#ended) queue.end()
-    else this.#queues.add(queue)
+    this.#queues.add(queue)
+    this.#run.followers++
     return queue
   }
 
   /** No event comes after this; every iteration finishes once it has read what it has. */
   end(): void {
     this.#ended = true
+    this.#run.followers -= (this.#listeners?.size ?? 0) + (this.#queues?.size ?? 0)
     for (const queue of this.#queues ?? []) queue.end()
     this.#queues = undefined
     this.#listeners = undefined

@@ -11,7 +11,7 @@ import type { ApprovalDecision, ApprovalRequest } from '../tool/approval.ts'
 import { readToolResult } from '../tool/big-output.ts'
 import { dispatchCalls } from '../tool/dispatch.ts'
 import type { Tool } from '../tool/spec.ts'
-import { AskFailed, ask, TimeSpent } from './ask.ts'
+import { AskFailed, ask, BudgetSpent } from './ask.ts'
 import { type AutoCompress, makeRoom } from './auto-compress.ts'
 import { type Approve, emit, type RunContext } from './context.ts'
 import type { OutputSpec } from './output.ts'
@@ -95,7 +95,7 @@ class Loop {
         this.#recorder.add(...failures, this.#answerChunk(answer))
         if (await this.#isDone(answer)) return
       } catch (error) {
-        if (error instanceof TimeSpent) return this.#stopSpent('the time is over')
+        if (error instanceof BudgetSpent) return this.#stopSpent(error.message)
         if (!(error instanceof AskFailed)) throw error
         if (!signal.aborted) await this.#recorder.record(...error.chunks)
         throw error.cause

@@ -14,6 +14,19 @@ export function transcriptOf(chunks: readonly Chunk[]): string[] {
   return view.messages().map(told)
 }
 
+/** Messages for a request that describes no tools: what was called and came back is told, and reasoning is left out. */
+export function withoutCalls(messages: readonly Message[]): Message[] {
+  return messages.flatMap((message): Message[] => {
+    if (message.role === 'tool') return [{ role: 'user', content: [{ type: 'text', text: told(message) }] }]
+    if (message.role !== 'assistant') return [message]
+    const content = message.content.flatMap((part): AnswerPart[] => {
+      if (part.type === 'reasoning') return []
+      return part.type === 'tool-call' ? [{ type: 'text', text: toldPart(part) }] : [part]
+    })
+    return content.length > 0 ? [{ role: 'assistant', content }] : []
+  })
+}
+
 function told(message: Message): string {
   if (message.role === 'tool') {
     const { tool, outcome } = message
@@ -58,6 +71,8 @@ export function takePiece(messages: string[], room: number): string {
   }
   if (taken.length > 0) return taken.join('\n\n')
   const whole = messages[0] as string
-  messages[0] = whole.slice(room)
-  return whole.slice(0, room)
+  // Not inside a character of two units.
+  const end = /[\uD800-\uDBFF]/.test(whole[room - 1] ?? '') ? room - 1 : room
+  messages[0] = whole.slice(end)
+  return whole.slice(0, end)
 }

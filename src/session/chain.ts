@@ -12,26 +12,34 @@ import { perceive, stateAfter } from './state.ts'
  * while adding a chunk stays O(1) in time and memory however long the chain is.
  */
 class Link {
-  readonly #previous: Link | undefined
-  readonly #jump: Link | undefined
-  readonly #index: number
-  readonly #fold: Fold
+  #previous: Link | undefined
+  #jump: Link | undefined
+  /** -1 until it is linked. */
+  #index = -1
+  #fold: Fold = emptyFold
   #id: Digest | undefined
   /** The id was given with the chunk, and nothing has shown yet that it is true. */
-  readonly #claimed: boolean
+  #claimed = false
   /** Who has said that it keeps this chunk and all before it; see `markKept`. */
   #keeper: object | undefined
   #state: Digest | undefined
 
-  constructor(previous: Link | undefined, body: ChunkBody, id: Digest | undefined) {
-    Object.assign(this, body)
-    Object.freeze(this)
-    this.#previous = previous
-    this.#index = previous ? previous.#index + 1 : 0
-    this.#jump = previous === undefined ? undefined : Link.#farther(previous)
-    this.#fold = fold(previous ? previous.#fold : emptyFold, this as unknown as Chunk)
-    this.#id = id
-    this.#claimed = id !== undefined
+  /** Freezes a link that has its fields and hangs it behind another. */
+  static attach(link: Link, previous: Link | undefined, id: Digest | undefined): Link {
+    Object.freeze(link)
+    if (previous) {
+      link.#previous = previous
+      link.#index = previous.#index + 1
+      link.#jump = Link.#farther(previous)
+    } else link.#index = 0
+    link.#fold = fold(previous ? previous.#fold : emptyFold, link as unknown as Chunk)
+    link.#id = id
+    link.#claimed = id !== undefined
+    return link
+  }
+
+  static isAttached(link: Link): boolean {
+    return link.#index >= 0
   }
 
   get index(): number {
@@ -123,7 +131,14 @@ class Link {
 
 /** Adds a chunk behind `previous`. `id` is given only when the chunk was recorded before, and is then a claim to verify. */
 export function link(previous: Chunk | undefined, body: ChunkBody, id?: Digest): Chunk {
-  return new Link(asLink(previous), body, id) as unknown as Chunk
+  // A body that was parsed for this purpose is a link already; any other is copied into one.
+  const fresh = body instanceof Link && !Link.isAttached(body) ? body : Object.assign(new Link(), body)
+  return Link.attach(fresh, asLink(previous), id) as unknown as Chunk
+}
+
+/** Where a chunk's fields can be written before it is linked; see `parseChunk`. */
+export function newLink(): Record<string, unknown> {
+  return new Link() as unknown as Record<string, unknown>
 }
 
 /** The same content behind another chunk: it keeps its branch and says where it came from. */
@@ -132,7 +147,7 @@ export function relink(previous: Chunk | undefined, chunk: Chunk): Chunk {
 }
 
 export function isLinked(value: unknown): value is Chunk {
-  return value instanceof Link
+  return value instanceof Link && Link.isAttached(value)
 }
 
 export function previousOf(chunk: Chunk): Chunk | undefined {

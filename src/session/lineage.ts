@@ -59,6 +59,19 @@ export function lineage(
   return Object.freeze(line)
 }
 
+/**
+ * The lineage of a plain append. Most are never looked at, so this one is frozen when it is first shown and not when it is made.
+ */
+export function appendedTo(parent: string): Lineage {
+  return { at: Date.now(), extras: noExtras, operation: 'append', parents: [parent] }
+}
+
+/** A lineage as anybody outside may have it. */
+export function shown(lineage: Lineage): Lineage {
+  Object.freeze(lineage.parents)
+  return Object.freeze(lineage)
+}
+
 export function checkOptions(options: unknown, operation: Operation): void {
   if (typeof options === 'object' && options !== null && !Array.isArray(options)) return
   throw new RathError(

@@ -5,14 +5,18 @@ import type { ChunkBody, ChunkKind } from './chunk.ts'
 import { given, recorded } from './chunk-fields.ts'
 import type { AnswerPart } from './part.ts'
 
-/** The normal, frozen form of a chunk that a caller wrote. Throws one error with every problem in it. */
-export function parseChunk(input: unknown, at: number, name = 'chunk'): ChunkBody {
-  return parse(input, given, at, name)
+/** Makes the object that the fields of a chunk are written on. */
+export type Make = () => Record<string, unknown>
+const plain: Make = () => ({})
+
+/** The normal form of a chunk that a caller wrote. Throws one error with every problem in it. */
+export function parseChunk(input: unknown, at: number, name = 'chunk', make = plain): ChunkBody {
+  return parse(input, given, at, name, make)
 }
 
 /** The same for a chunk that was recorded before, with the fields that only a session sets. */
-export function parseRecordedChunk(input: unknown, name: string): ChunkBody {
-  return parse(input, recorded, undefined, name)
+export function parseRecordedChunk(input: unknown, name: string, make = plain): ChunkBody {
+  return parse(input, recorded, undefined, name, make)
 }
 
 function parse(
@@ -20,6 +24,7 @@ function parse(
   table: Record<ChunkKind, Fields>,
   at: number | undefined,
   name: string,
+  make: Make,
 ): ChunkBody {
   if (!isPlainObject(input)) {
     throw new RathError('invalid-chunk', `${name} must be an object with a kind, not ${show(input)}.`)
@@ -31,7 +36,7 @@ function parse(
   }
   const whole = withoutShorthand(input)
   const check = (path: string, problems: Problem[]) => {
-    const body: Record<string, unknown> = {}
+    const body = make()
     checkFields(whole, table[kind], path, problems, body, at)
     checkWhole[kind]?.(body, path, problems)
     return body as unknown as ChunkBody

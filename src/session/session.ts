@@ -8,7 +8,7 @@ import { ChunkList } from './chunk-list.ts'
 import { diff, type SessionDiff } from './diff.ts'
 import { type ReadOptions, readSession } from './jsonl/read.ts'
 import { writeSession } from './jsonl/write.ts'
-import { checkOptions, type Lineage, type OperationOptions } from './lineage.ts'
+import { checkOptions, type Lineage, type OperationOptions, shown } from './lineage.ts'
 import { type Choose, merge } from './merge.ts'
 import { type Message, viewMessages } from './message.ts'
 import type { PartInput } from './part.ts'
@@ -124,7 +124,7 @@ export class Session {
   }
 
   get lineage(): Lineage {
-    return this.#value.lineage
+    return shown(this.#value.lineage)
   }
 
   get length(): number {

@@ -1,9 +1,9 @@
 import { RathError, show } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { type Branch, branchOff, checkLabel, trunk } from './branch.ts'
-import { backwards, chunkAt, isLinked, knownId, lengthOf, link, previousOf } from './chain.ts'
+import { backwards, chunkAt, isLinked, knownId, lengthOf, link, newLink, previousOf } from './chain.ts'
 import type { Chunk, ChunkBody, ChunkInput } from './chunk.ts'
-import { type Lineage, lineage, type OperationOptions } from './lineage.ts'
+import { appendedTo, type Lineage, lineage, type OperationOptions } from './lineage.ts'
 import { parseChunk, withField } from './parse.ts'
 import { anchored } from './summary.ts'
 
@@ -25,13 +25,13 @@ export function create(input: ChunkInput | undefined, options: OperationOptions 
 export function append(
   value: SessionValue,
   inputs: readonly unknown[],
-  options: OperationOptions = {},
+  options?: OperationOptions,
 ): SessionValue {
-  const from = lineage('append', [value.id], options)
+  const from = options ? lineage('append', [value.id], options) : appendedTo(value.id)
   const bodies = inputs.map((input, i) => {
     const name = inputs.length === 1 ? 'chunk' : `chunk ${i}`
     if (isLinked(input)) throw foreign(name)
-    const body = parseChunk(input, from.at, name)
+    const body = parseChunk(input, from.at, name, newLink)
     return body.kind === 'compress' ? anchored(body, backwards(value.tip)) : body
   })
   const { branch } = value

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Compressor, type CompressorOptions } from '../../src/flow/compressor.ts'
+import { restore } from '../../src/flow/restore.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import type { Chunk } from '../../src/session/chunk.ts'
 import { Session } from '../../src/session/session.ts'
@@ -132,7 +133,11 @@ describe('keep', () => {
         'assistant: done',
       ])
     }
-    expect(await kept(turn.user('now'), { tokens: 2 })).toEqual([summary('short'), 'user: now'])
+    expect(await kept(turn.user('now'), { tokens: 3 })).toEqual([
+      summary('short'),
+      'assistant: done',
+      'user: now',
+    ])
   })
 
   it('leaves a turn alone whose results are still to come', async () => {
@@ -215,6 +220,16 @@ describe('a budget', () => {
     expect(out.messages()).toEqual(talk.messages())
   })
 
+  it('that ends between two pieces leaves it too, with what the pieces cost', async () => {
+    const { compressor, model } = compressorWith(() => 'short', { maxInput: 200 })
+    const long = talk.user('x'.repeat(5000))
+    const out = await compressor(long, { budget: { rounds: 2 } })
+    expect(model.calls).toHaveLength(2)
+    expect(out.messages()).toEqual(long.messages())
+    expect(out.chunks.at(-1)?.text).toContain('2 of 2 rounds')
+    expect(out.usage.totalTokens).toBeGreaterThan(0)
+  })
+
   it('of time ends a summary that takes too long', async () => {
     const { compressor } = compressorWith([{ text: 'late', delayMs: 60_000 }])
     const out = await compressor(talk, { budget: { time: 20 } })
@@ -225,3 +240,35 @@ describe('a budget', () => {
 function bodies(session: Session) {
   return session.chunks.map(({ id: _, state: __, index: ___, text: ____, ...body }) => body)
 }
+
+describe('restore', () => {
+  it('undoes a compression and keeps what came after', async () => {
+    const out = (await compressorWith(['short']).compressor(talk)).append(says('f'), user('g'))
+    const back = restore(out)
+    expect(spoken(back)).toEqual([...spoken(talk), 'assistant: f', 'user: g'])
+    expect(back.lineage).toMatchObject({ operation: 'restore', parents: [out.id] })
+    expect(back.chunks.at(5)).toMatchObject({ kind: 'note', data: { compress: compressOf(out).id } })
+    expect(back.verify().ok).toBe(true)
+    expect(out.messages()).toHaveLength(3)
+  })
+
+  it('undoes an inner one below an outer one, or the outer one alone', async () => {
+    const { compressor } = compressorWith(['inner', 'outer'], { keep: 1 })
+    const once = await compressor(talk)
+    const twice = await compressor(once.append(says('f'), user('g'), user('h')))
+    expect(spoken(restore(twice))).toEqual([
+      summary('inner'),
+      'user: e',
+      'assistant: f',
+      'user: g',
+      'user: h',
+    ])
+    expect(spoken(restore(twice, compressOf(once).id))).toEqual([summary('outer'), 'user: h'])
+    expect(spoken(restore(restore(twice)))).toEqual([...spoken(talk), 'assistant: f', 'user: g', 'user: h'])
+  })
+
+  it('refuses what was never compressed', () => {
+    expect(() => restore(talk)).toThrow('There is no compression to undo')
+    expect(() => restore(talk, 'abc')).toThrow('"abc"')
+  })
+})

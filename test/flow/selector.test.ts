@@ -6,7 +6,7 @@ import { Workflow } from '../../src/flow/workflow.ts'
 import type { Chunk } from '../../src/session/chunk.ts'
 import type { Session } from '../../src/session/session.ts'
 import { type Script, scripted } from '../../src/testing/scripted.ts'
-import { agentWith, ask, eventsOf, failureOf, kinds, store } from '../run/make.ts'
+import { agentWith, ask, callsEcho, echo, eventsOf, failureOf, kinds, store } from '../run/make.ts'
 
 function selectorWith(script: Script, options: SelectorOptions = {}) {
   const model = scripted(script)
@@ -87,11 +87,24 @@ describe('a selector', () => {
     expect(routeOf(await next(session))).toMatchObject({ choice: null, reason: 'All done.' })
   })
 
+  it('is shown tool calls as text: providers refuse calls in a request that describes no tools', async () => {
+    const { selector, model } = selectorWith(['Tech'])
+    const { agent } = agentWith([{ ...callsEcho('hi'), reasoning: 'hm' }, 'done'], { tools: [echo] })
+    await selector.decide(await agent(ask()), tech)
+    const { messages = [] } = model.calls[0] ?? {}
+    expect(messages.map(message => message.role)).toEqual([
+      ...['system', 'user', 'assistant', 'user', 'assistant', 'user'],
+    ])
+    expect(JSON.stringify(messages[2])).toContain('(calls echo with')
+    expect(JSON.stringify(messages[3])).toContain('[result of echo]')
+  })
+
   it('drives a loop of plain TypeScript', async () => {
     const { selector, model } = selectorWith(['Triage', 'Tech', 'none'])
     const loop = async (start: Session) => {
       let session = start
       let next: Workflow
+      // biome-ignore lint/suspicious/noAssignInExpressions: as architecture.md writes it.
       while (!((next = await selector(session, triage, tech)) instanceof EmptyWorkflow))
         session = await next(session)
       return session
@@ -109,8 +122,8 @@ describe('a selector', () => {
     const { selector, model } = selectorWith(['Agent-3'])
     const session = ask()
     const next = await selector(session, one, two, ...others)
-    const { enum: keys } = (model.calls[0]?.output?.schema.properties as { choice: { enum: string[] } })
-      .choice
+    const schema = model.calls[0]?.output?.schema as { properties: { choice: { enum: string[] } } }
+    const keys = schema.properties.choice.enum
     expect(keys).toEqual(['Agent-2', 'Agent-3', 'Agent-1', 'none-1', 'workflow-2', 'two-words', 'none'])
     expect((await next(session)).text).toBe('two')
   })
@@ -120,7 +133,7 @@ describe('a selector', () => {
     const { selector } = selectorWith(['greeter'])
     const next = (await selector(ask(), agent)) as typeof agent
     expect(next.tools).toEqual([])
-    next.addTool((await import('../run/make.ts')).echo)
+    next.addTool(echo)
     expect(agent.tools.map(tool => tool.name)).toEqual(['echo'])
     expect(selector).toBeInstanceOf(ModelPart)
     expect(selector).not.toBeInstanceOf(Workflow)
@@ -228,7 +241,7 @@ describe('selecting inside a run', () => {
     const pending = new Desk()(ask(), { budget: { tokens: 50 } })
     const events = await eventsOf(pending)
     const chunks = events.flatMap(event => (event.type === 'chunk' ? [event] : []))
-    expect(chunks[0]).toMatchObject({ by: 'Desk/Selector', chunk: { kind: 'route', choice: 'Tech' } })
+    expect(chunks[0]).toMatchObject({ by: 'Desk/selector', chunk: { kind: 'route', choice: 'Tech' } })
     expect(events.some(event => event.type === 'text-delta')).toBe(false)
     expect(chunks.at(-1)).toMatchObject({ chunk: { kind: 'route', choice: null } })
   })

@@ -65,6 +65,32 @@ const lines: Record<string, readonly string[]> = {
     '  1500 tokens, $0.001',
     '  Who are you? Who are you?',
   ],
+  'patterns/debate.ts': [
+    '  contra: Tests first is what I say; the rewrite can wait.',
+    'judge: contra, because Both sides end with tests first. (verdict on the record)',
+  ],
+  'patterns/hand-off.ts': [
+    'researcher worked over 4 chunks',
+    'writer was shown system, user, user',
+    'writer: To reset it, hold the button for ten seconds.',
+  ],
+  'patterns/planner.ts': [
+    'task-1: risks: none worth naming',
+    'task-3: dates: none worth naming',
+    'editor: The move has no risks, costs or dates worth naming.',
+  ],
+  'patterns/shared-session.ts': [
+    'architect: One queue, one worker.',
+    'skeptic: What happens when the worker dies?',
+    'clerk: Agreed: two workers, idempotent jobs.',
+    '9 chunks on one record',
+  ],
+  'patterns/supervisor.ts': [
+    'supervisor: coder. The code does not work yet.',
+    'tester: 1 test failed: 2 + 2 gave 0',
+    'tester: All tests pass',
+    'supervisor: nobody. The tests pass.',
+  ],
 }
 
 test('every example is checked here', () => {

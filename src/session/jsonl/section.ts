@@ -1,7 +1,7 @@
 import type { Digest } from '../../base/digest.ts'
 import { RathError, show } from '../../base/errors.ts'
 import { type Problem, refuse } from '../../base/json.ts'
-import { lengthOf, link } from '../chain.ts'
+import { lengthOf, link, newLink } from '../chain.ts'
 import {
   count,
   digest,
@@ -54,7 +54,7 @@ export class SessionSection implements Section {
   add(record: Record<string, unknown>, line: number): boolean {
     if (record.type === 'chunk') {
       const { id } = parse<{ id: Digest }>(record, chunkRecord, line)
-      this.#tip = link(this.#tip, parseRecordedChunk(record.chunk, `line ${line}`), id)
+      this.#tip = link(this.#tip, parseRecordedChunk(record.chunk, `line ${line}`, newLink), id)
       this.#shared.set(id, this.#tip)
       return false
     }
