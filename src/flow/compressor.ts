@@ -9,6 +9,7 @@ import { type CallOptions, currentContext, type RunContext } from '../run/contex
 import { checkKeep, type Keep } from '../run/keep.ts'
 import type { Recorder } from '../run/recorder.ts'
 import type { Session } from '../session/session.ts'
+import type { Needs } from './needs.ts'
 import { Workflow } from './workflow.ts'
 
 export interface CompressorOptions {
@@ -56,6 +57,15 @@ export class Compressor extends Workflow {
   override get callOptions(): CallOptions {
     const { budget } = this.model
     return budget ? { budget } : {}
+  }
+
+  override needs(): Needs {
+    const { budget } = this.callOptions
+    return {
+      model: this.model,
+      ...(budget && { budget }),
+      unknown: ['whether the session is long enough to compress, and what the summary says'],
+    }
   }
 
   forward(session: Session): Promise<Session> {

@@ -32,7 +32,7 @@ export abstract class ModelPart {
 
   /** What the print of a tree says about it. */
   extraRepr(): string {
-    return `model=${this.model.id}`
+    return this.model.id
   }
 
   toString(): string {

@@ -1,9 +1,9 @@
-import { LinkedAbort } from '../base/abort.ts'
 import { RathError } from '../base/errors.ts'
 import { type RetryOptions, withRetry } from '../model/retry.ts'
 import type { Model, ModelAnswer, ModelRequest } from '../model/spec.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import { emit, type RunContext } from './context.ts'
+import { Deadline } from './deadline.ts'
 
 /** The budget ended while the model was answering, or between two answers of one piece of work. The message says what is used up. */
 export class BudgetSpent extends Error {}
@@ -74,34 +74,5 @@ function failedAttempt(error: unknown, attempt: number): ChunkInput {
     message: error instanceof Error ? error.message : String(error),
     attempt,
     ...(known && { retry: known.retry }),
-  }
-}
-
-/** The call's signal, which aborts also when the time of the budget is over. */
-class Deadline implements Disposable {
-  readonly signal: AbortSignal
-  readonly #abort: LinkedAbort | undefined
-  readonly #timer: NodeJS.Timeout | undefined
-  passed = false
-
-  constructor({ signal, budget }: RunContext) {
-    const { timeLeft } = budget
-    this.signal = signal
-    if (timeLeft === Infinity) return
-    const abort = new LinkedAbort(signal)
-    this.#abort = abort
-    this.signal = abort.signal
-    this.#timer = setTimeout(
-      () => {
-        this.passed = true
-        abort.abort(new Error('the time of the budget is over'))
-      },
-      Math.max(0, timeLeft),
-    )
-  }
-
-  [Symbol.dispose](): void {
-    clearTimeout(this.#timer)
-    this.#abort?.[Symbol.dispose]()
   }
 }

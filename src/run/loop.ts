@@ -1,19 +1,24 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { cancelledError } from '../base/abort.ts'
 import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
 import type { RetryOptions } from '../model/retry.ts'
 import type { Model, ModelAnswer, ModelRequest, ModelSettings, ToolDescription } from '../model/spec.ts'
-import type { ChunkInput } from '../session/chunk.ts'
+import type { Sandbox } from '../sandbox/spec.ts'
+import type { Chunk, ChunkInput } from '../session/chunk.ts'
 import type { Message } from '../session/message.ts'
 import { type ToolCallPart, textOf } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
 import type { ApprovalDecision, ApprovalRequest } from '../tool/approval.ts'
 import { readToolResult } from '../tool/big-output.ts'
 import { dispatchCalls } from '../tool/dispatch.ts'
+import type { PathFiles } from '../tool/policy/path-root.ts'
+import { hostFiles } from '../tool/policy/policy.ts'
 import type { Tool } from '../tool/spec.ts'
 import { AskFailed, ask, BudgetSpent } from './ask.ts'
 import { type AutoCompress, makeRoom } from './auto-compress.ts'
 import { type Approve, emit, type RunContext } from './context.ts'
+import { Deadline } from './deadline.ts'
 import type { OutputSpec } from './output.ts'
 import { keepPrompt, promptDigest } from './prompt.ts'
 import { Recorder } from './recorder.ts'
@@ -45,6 +50,9 @@ export async function runLoop(agent: AgentSpec, input: Session, context: RunCont
   }
   return recorder.session
 }
+
+/** The turns whose tools are running around this code. */
+const runningTurns = new AsyncLocalStorage<readonly Chunk[]>()
 
 class Loop {
   readonly #agent: AgentSpec
@@ -105,8 +113,10 @@ class Loop {
 
   /** A session handed over in the middle of a turn: the calls that have no result yet are run first. */
   async #finishTurn(): Promise<void> {
+    // A tool may hand its own session on: the turn it runs in is being finished already.
+    const running = runningTurns.getStore() ?? []
     const calls = this.#recorder.session.pending.flatMap(pending =>
-      pending.kind === 'tool-call' ? [pending.call] : [],
+      pending.kind === 'tool-call' && !running.includes(pending.chunk) ? [pending.call] : [],
     )
     if (calls.length > 0) await this.#runTools(calls)
   }
@@ -146,15 +156,27 @@ class Loop {
   }
 
   async #runTools(calls: readonly ToolCallPart[]): Promise<void> {
-    const { signal, policy, approve, by, runtime } = this.#context
+    const turn = this.#recorder.session.chunks.findLast(chunk => chunk.kind === 'assistant')
+    const running = runningTurns.getStore() ?? []
+    using deadline = new Deadline(this.#context)
+    await runningTurns.run(turn ? [...running, turn] : running, () => this.#dispatch(calls, deadline.signal))
+    await this.#recorder.keep()
+    if (deadline.passed) throw new BudgetSpent('the time is over')
+    if (deadline.signal.aborted) throw cancelledError(deadline.signal)
+  }
+
+  #dispatch(calls: readonly ToolCallPart[], signal: AbortSignal): Promise<void> {
+    const { policy, approve, by, runtime } = this.#context
     const { session } = this.#recorder
-    await dispatchCalls(calls, {
+    const sandbox = () => runtime.places.open(session, signal)
+    return dispatchCalls(calls, {
       tools: this.#agent.tools,
       session,
       signal,
       policy,
       by,
-      sandbox: () => runtime.places.open(session, signal),
+      sandbox,
+      ...(session.placement && { files: async () => workspaceFiles(await sandbox()) }),
       ...(approve && { approve: request => this.#approve(request, approve) }),
       onStart: ({ call }) => emit(this.#context, { type: 'tool-call', call }),
       onProgress: (callId, data) => emit(this.#context, { type: 'tool-progress', callId, data }),
@@ -171,8 +193,6 @@ class Loop {
         if (this.#changes(call)) await this.#recorder.keep()
       },
     })
-    await this.#recorder.keep()
-    if (signal.aborted) throw cancelledError(signal)
   }
 
   /** Whether a call may do more than look. */
@@ -234,6 +254,11 @@ function withReader(tools: ReadonlyMap<string, Tool>): ReadonlyMap<string, Tool>
   return tools.size === 0 || tools.has(readToolResult.name)
     ? tools
     : new Map([...tools, [readToolResult.name, readToolResult]])
+}
+
+/** The workspace as path rules see it; undefined for one that this machine cannot look into. */
+async function workspaceFiles({ hostPath }: Sandbox): Promise<PathFiles | undefined> {
+  return hostPath === undefined ? undefined : hostFiles(hostPath)
 }
 
 function asRathError(thrown: unknown): RathError {

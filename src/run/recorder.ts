@@ -9,11 +9,14 @@ import { emit, type RunContext } from './context.ts'
  */
 export class Recorder {
   readonly #context: RunContext
+  /** What the session grew from, until the store has it too: a graph has no missing parents. */
+  #input: Session | undefined
   #value: SessionValue
   #kept: SessionValue
 
   constructor(input: Session, context: RunContext) {
     this.#context = context
+    this.#input = input
     this.#value = { ...valueFrom(input), id: context.out.id, lineage: context.out.lineage }
     this.#kept = this.#value
   }
@@ -32,8 +35,13 @@ export class Recorder {
     const from = this.#kept.tip ? this.#kept.tip.index + 1 : 0
     if (this.#value === this.#kept) return
     const store = await this.#context.runtime.store
+    const [kept] = await Promise.all([
+      store.sessions.put(this.session),
+      this.#input && store.sessions.put(this.#input),
+    ])
+    this.#input = undefined
     // What was kept may differ from what was given: secrets are taken out, and the run goes on without them.
-    this.#value = valueFrom(await store.sessions.put(this.session))
+    this.#value = valueFrom(kept)
     this.#kept = this.#value
     if (!this.#context.events.observed) return
     for (const chunk of this.session.chunks.slice(from)) emit(this.#context, { type: 'chunk', chunk })

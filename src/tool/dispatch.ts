@@ -8,7 +8,7 @@ import type { ApprovalDecision, ApprovalRequest } from './approval.ts'
 import { Cancellation } from './cancellation.ts'
 import { execute, neverStarted } from './execute.ts'
 import { type Permissions, permit, Rulings } from './permission.ts'
-import type { PathFiles } from './policy/path-root.ts'
+import type { AskFiles } from './policy/path-root.ts'
 import type { Policy } from './policy/policy.ts'
 import { type NotCallable, type PreparedCall, prepare } from './prepare.ts'
 import { type Claim, runSteps, type Step, sameClaim } from './schedule.ts'
@@ -28,7 +28,7 @@ export interface DispatchOptions {
   /** Producer path, for approval chunks. */
   readonly by?: string | undefined
   /** Where path rules of the policy look; by default the local file system, from the folder that the session is placed in. */
-  readonly files?: PathFiles | undefined
+  readonly files?: AskFiles | undefined
   /** Opens the sandbox of the session, or gives the one that is open. Called only when a tool asks for it. */
   sandbox?(): Promise<Sandbox>
   /** Asks a person. Without it, a call that needs approval is denied. */

@@ -13,7 +13,7 @@ import {
 import type { Cancellation } from './cancellation.ts'
 import { contextFor, neverStarted } from './execute.ts'
 import { describeThrown } from './outcome.ts'
-import type { PathFiles } from './policy/path-root.ts'
+import type { AskFiles } from './policy/path-root.ts'
 import { checkPolicy, type Policy, type PolicyVerdict } from './policy/policy.ts'
 import type { PolicyCall } from './policy/rules.ts'
 import { type PreparedCall, prepare } from './prepare.ts'
@@ -23,7 +23,7 @@ export interface Permissions {
   readonly signal: AbortSignal
   readonly cancellation: Cancellation
   readonly policy?: Policy | undefined
-  readonly files?: PathFiles | undefined
+  readonly files?: AskFiles | undefined
   readonly by?: string | undefined
   sandbox?(): Promise<Sandbox>
   approve?(request: ApprovalRequest): Promise<ApprovalDecision>

@@ -137,7 +137,7 @@ describe('a selector', () => {
     expect(agent.tools.map(tool => tool.name)).toEqual(['echo'])
     expect(selector).toBeInstanceOf(ModelPart)
     expect(selector).not.toBeInstanceOf(Workflow)
-    expect(String(selector)).toBe('Selector(model=scripted/model)')
+    expect(String(selector)).toBe('Selector(scripted/model)')
     const other = scripted([], { id: 'scripted/other' })
     expect(selector.to(other).model.id).toBe('scripted/other')
   })

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { Budget } from '../../src/run/budget.ts'
 import type { Session } from '../../src/session/session.ts'
+import { tool } from '../../src/tool/tool.ts'
 import { agentWith, ask, callsEcho, echo } from './make.ts'
 
 const costly = (text: string) => ({ ...callsEcho(text), usage: { inputTokens: 100, outputTokens: 0 } })
@@ -29,6 +30,19 @@ describe('a budget', () => {
   it('of time ends an answer that takes too long', async () => {
     const { agent } = agentWith([{ text: 'late', delayMs: 60_000 }], { budget: { time: 20 } })
     const out = await agent(ask())
+    expect(out.chunks.at(-1)).toMatchObject({ kind: 'error', error: 'budget-spent' })
+  })
+
+  it('of time stops a tool too', async () => {
+    const hang = tool({
+      name: 'hang',
+      description: '',
+      input: { type: 'object' },
+      run: () => new Promise(() => {}),
+    })
+    const { agent } = agentWith([{ toolCalls: [{ name: 'hang' }] }], { tools: [hang], budget: { time: 30 } })
+    const out = await agent(ask())
+    expect(out.pending).toEqual([])
     expect(out.chunks.at(-1)).toMatchObject({ kind: 'error', error: 'budget-spent' })
   })
 

@@ -17,6 +17,7 @@ describe('an agent', () => {
       ['system', 'user', 'assistant', 'tool'],
     ])
     expect((await store.sessions.get(out.id)).head).toBe(out.head)
+    expect((await store.sessions.get(input.id)).head).toBe(input.head)
     model.done()
   })
 

@@ -67,3 +67,23 @@ describe('many at once', () => {
     expect(model.calls[0]?.messages.at(-1)).toMatchObject({ role: 'user' })
   })
 })
+
+describe('a tool that hands its own session on', () => {
+  it('does not run its own turn again', async () => {
+    let runs = 0
+    const { agent: helper } = agentWith(() => 'helped', { name: 'helper' })
+    const delegate = tool({
+      name: 'delegate',
+      description: '',
+      input: { type: 'object' },
+      run: async (_args, { session }) => {
+        runs++
+        return (await helper(session.fork())).text
+      },
+    })
+    const { agent } = agentWith([{ toolCalls: [{ name: 'delegate' }] }, 'done'], { tools: [delegate] })
+    const out = await agent(ask())
+    expect(runs).toBe(1)
+    expect(out.chunks.at(2)).toMatchObject({ outcome: { kind: 'value', value: 'helped' } })
+  })
+})

@@ -144,7 +144,7 @@ test('paths stay inside their roots, links followed', async () => {
 
 test('a file system that will not say where a path leads has not let it through', async () => {
   const denied = () => Promise.reject(Object.assign(new Error('EACCES'), { code: 'EACCES' }))
-  const files = { folder: '/', realpath: denied, readlink: denied }
+  const files = async () => ({ folder: '/', realpath: denied, readlink: denied })
   const rules = policy({ paths: [{ tool: '*', roots: ['/r'] }] })
   expect(await checkPolicy(rules, { tool: 't', args: { path: 'a' } }, { session, files })).toMatchObject({
     kind: 'deny',

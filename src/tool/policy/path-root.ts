@@ -8,6 +8,9 @@ export interface PathFiles {
   readlink(path: string): Promise<string>
 }
 
+/** The files of the session's workspace, looked for only when a rule needs them; undefined where nobody can look into them. */
+export type AskFiles = () => Promise<PathFiles | undefined>
+
 /** As many links as Linux follows before it gives up. */
 const mostLinks = 40
 

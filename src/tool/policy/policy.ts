@@ -4,7 +4,7 @@ import { isPlainObject, type Json, type Problem, refuse } from '../../base/json.
 import type { Session } from '../../session/session.ts'
 import { commandRefusal } from './command-rule.ts'
 import { matchesAny, matchesGlob, matchesValue, valuesAt } from './match.ts'
-import { isInside, type PathFiles } from './path-root.ts'
+import { type AskFiles, isInside, type PathFiles } from './path-root.ts'
 import type { CallRule, CommandRule, PathRule, PolicyCall, PolicyRules } from './rules.ts'
 
 /**
@@ -25,7 +25,7 @@ export interface PolicyContext {
   /** Calls of the running turn that were let through before this one. */
   readonly before?: readonly PolicyCall[]
   /** Where path rules look; by default the local file system, from the folder that the session is placed in. */
-  readonly files?: PathFiles | undefined
+  readonly files?: AskFiles | undefined
 }
 
 export function policy(rules: PolicyRules): Policy {
@@ -124,12 +124,30 @@ function textsAt(args: Json, paths: string | readonly string[]): (string | undef
   return values.map(value => (typeof value === 'string' ? value : undefined))
 }
 
+/** Without a way to look into the workspace no path can be checked, and what cannot be checked is refused. */
 async function filesOf({ files, session }: PolicyContext): Promise<PathFiles> {
-  if (files) return files
+  const found = files ? await files() : await filesOfPlacement(session)
+  return found ?? nowhere
+}
+
+const nowhere: PathFiles = {
+  folder: '/nowhere',
+  realpath: () => Promise.reject(new Error('the workspace cannot be looked into')),
+  readlink: () => Promise.reject(new Error('the workspace cannot be looked into')),
+}
+
+/** The folder that a placement names. A session that was never placed works where the program does. */
+async function filesOfPlacement({ placement }: Session): Promise<PathFiles | undefined> {
+  const { spec } = placement ?? {}
+  const named = placement?.workspace?.path ?? (typeof spec === 'object' ? spec.path : spec)
+  if (placement && typeof named !== 'string') return undefined
+  return hostFiles(typeof named === 'string' ? named : '.')
+}
+
+/** A folder of this machine as the rules see it. */
+export async function hostFiles(folder: string): Promise<PathFiles> {
   const { realpath, readlink } = await import('node:fs/promises')
-  const { spec, workspace } = session.placement ?? {}
-  const placed = workspace?.path ?? (typeof spec === 'string' ? spec : '.')
-  return { folder: resolve(placed), realpath, readlink: path => readlink(path) }
+  return { folder: resolve(folder), realpath, readlink: path => readlink(path) }
 }
 
 /** Calls that ran, in the history and in the running turn. One that was refused did not run. */

@@ -1,0 +1,45 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { toReplace } from '../../src/run/keep.ts'
+import { transcriptOf } from '../../src/run/transcript.ts'
+import type { Message } from '../../src/session/message.ts'
+import type { Session } from '../../src/session/session.ts'
+import { anySteps, grow } from '../session/tree.ts'
+import { expectValidForEveryProvider } from '../session/valid-messages.ts'
+
+const compressed = (session: Session, keep: number | { tokens: number }) => {
+  const replaced = toReplace(session, keep)
+  if (replaced.length === 0) return undefined
+  return session.append({ kind: 'compress', replaced: replaced.map(chunk => chunk.id), summary: 'in short' })
+}
+
+/** Results, without the ids that a view may have to make unique. */
+const results = (messages: readonly Message[]) =>
+  messages.flatMap(message => (message.role === 'tool' ? [JSON.stringify(message.outcome)] : []))
+
+describe('compressing', () => {
+  it('leaves the end of the view as it was, no call without its result and no result without its call', {
+    timeout: 30_000,
+  }, async () => {
+    const anyKeep = fc.oneof(fc.nat(6), fc.record({ tokens: fc.nat(60) }))
+    await fc.assert(
+      fc.asyncProperty(anySteps, anyKeep, async (steps, keep) => {
+        for (const session of await grow(steps)) {
+          const short = compressed(session, keep)
+          if (short === undefined) continue
+          const before = session.messages()
+          const after = short.messages()
+          expectValidForEveryProvider(after)
+          expect(short.pending).toEqual(session.pending)
+          const rest = after.filter(message => message.role !== 'system').slice(1)
+          expect(rest.length).toBeLessThan(before.length)
+          const tail = before.slice(before.length - rest.length)
+          expect(rest.map(message => message.role)).toEqual(tail.map(message => message.role))
+          expect(results(rest)).toEqual(results(tail))
+          expect(transcriptOf(toReplace(session, keep)).length).toBeGreaterThan(0)
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+})

@@ -1,0 +1,35 @@
+import { Places } from '../../../src/run/places.ts'
+import { localBackend } from '../../../src/sandbox/drivers/local/driver.ts'
+import type { Sandbox, SandboxBackend } from '../../../src/sandbox/spec.ts'
+
+/** The local backend, and every sandbox that it opened or closed. */
+export function counted() {
+  const opened: Sandbox[] = []
+  const closed: string[] = []
+  const backend: SandboxBackend = {
+    ...localBackend(),
+    async open(spec, options) {
+      const sandbox = await localBackend().open(spec, options)
+      opened.push(sandbox)
+      const close = sandbox.close.bind(sandbox)
+      return Object.assign(sandbox, {
+        close: () => {
+          closed.push(sandbox.id)
+          return close()
+        },
+      })
+    },
+  }
+  return { opened, closed, backend, places: new Places([backend]) }
+}
+
+/** Resolves for all once `count` have come: proof that they were under way at the same time. */
+export function barrier(count: number) {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let came = 0
+  return async (): Promise<number> => {
+    if (++came === count) resolve()
+    await promise
+    return came
+  }
+}

@@ -1,0 +1,37 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { policy } from '../../src/tool/policy/policy.ts'
+import { agentWith, ask } from './make.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'openrath-policy-'))
+mkdirSync(join(folder, 'src'))
+mkdirSync(join(folder, 'private'))
+writeFileSync(join(folder, 'src', 'open.txt'), 'open')
+writeFileSync(join(folder, 'private', 'secret.txt'), 'secret')
+symlinkSync('../private', join(folder, 'src', 'link'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+describe('a path rule', () => {
+  const rules = policy({ paths: [{ tool: 'read_workspace_file', roots: ['./src'] }] })
+
+  for (const [how, spec] of [
+    ['by path', folder],
+    ['by spec', { path: folder }],
+  ] as const) {
+    it(`holds in the workspace of the session, placed ${how}, links followed`, async () => {
+      const read = (path: string) => ({ name: 'read_workspace_file', args: { path } })
+      const { agent } = agentWith(
+        [{ toolCalls: [read('src/open.txt'), read('src/link/secret.txt')] }, 'done'],
+        {
+          builtins: ['read_workspace_file'],
+          policy: rules,
+        },
+      )
+      const out = await agent(ask().to('local', spec))
+      const kinds = out.chunks.flatMap(chunk => (chunk.kind === 'tool-result' ? [chunk.outcome.kind] : []))
+      expect(kinds).toEqual(['value', 'denied'])
+    })
+  }
+})
