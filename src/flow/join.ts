@@ -40,7 +40,7 @@ export async function joinBranches(session: Session, ended: readonly Ended[], jo
   const others = isPick ? [...sessions.toSpliced(picked, 1), ...left] : left
   const whole = isPick || others.length > 0 ? await without(joined, others, session) : joined
   const chunks = [
-    ...(isPick && kept.length > 1 ? [verdict((kept[picked] as Ended).label, joined, join)] : []),
+    ...(isPick && ended.length > 1 ? [verdict((kept[picked] as Ended).label, joined, join)] : []),
     ...ended.flatMap(failureChunks),
   ]
   return chunks.length > 0 ? whole.append(...chunks) : whole

@@ -38,9 +38,13 @@ export abstract class Workflow {
   declare readonly name: string
 
   constructor() {
-    // The instance is a function with this class's prototype: field initialisers of subclasses run on it as on any object.
-    const workflow = ((session: SessionInput, options?: CallOptions) =>
-      call(callee, session, options)) as unknown as Workflow
+    // The instance is a function with this class's prototype: field initialisers of subclasses run on it as on any object. A
+    // method, since that has no prototype of its own, and is called a workflow where it cannot be cloned.
+    const { workflow } = {
+      workflow(session: SessionInput, options?: CallOptions) {
+        return call(callee, session, options)
+      },
+    } as unknown as { workflow: Workflow }
     Object.setPrototypeOf(workflow, new.target.prototype)
     // A function's own name and length would shadow what the class says about itself.
     Reflect.deleteProperty(workflow, 'length')

@@ -137,13 +137,19 @@ function tell(listener: EventListener, event: RunEvent): void {
   try {
     const returned = listener(event) as unknown
     // An async listener is not waited for, but its failure is not lost either.
-    if (returned instanceof Promise) returned.catch(report)
+    if (returned instanceof Promise) returned.catch(error => report(error, listener))
   } catch (error) {
-    report(error)
+    report(error, listener)
   }
 }
 
-function report(error: unknown): void {
+/** What was said about a listener: one that throws at every delta says the same a thousand times. */
+const reported = new WeakMap<EventListener, Set<string>>()
+
+function report(error: unknown, listener: EventListener): void {
   const text = error instanceof Error ? error.message : String(error)
+  const said = reported.get(listener) ?? new Set()
+  if (said.has(text)) return
+  reported.set(listener, said.add(text))
   process.emitWarning(`openrath: an event listener threw: ${text}`, 'OpenRathWarning')
 }

@@ -135,7 +135,7 @@ describe('Parallel', () => {
     const events = await eventsOf(pending)
     const out = await pending
     expect(texts(out)).toEqual(['fast'])
-    expect(out.chunks.find(chunk => chunk.kind === 'verdict')).toBeUndefined()
+    expect(out.chunks.find(chunk => chunk.kind === 'verdict')).toMatchObject({ reason: 'fast was first' })
     expect(out.chunks.find(chunk => chunk.kind === 'error')?.text).toContain('The branch broken failed')
     expect(events).toContainEqual(
       expect.objectContaining({ type: 'run-end', by: 'Parallel/slow', status: 'cancelled' }),
