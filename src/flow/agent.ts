@@ -25,7 +25,7 @@ export interface AgentOptions {
   /** A name such as `openai/gpt-5.5`, a `Provider`, or any AI SDK model; by default what the environment or config file names. */
   readonly model?: ModelLike
   readonly provider?: Provider
-  /** Its part of the producer path; `Agent` by default. */
+  /** Its part of the producer path; by default the field of the workflow that holds it, else `Agent`. */
   readonly name?: string
   readonly description?: string
   readonly tools?: readonly (Tool | FlowToolCall)[]

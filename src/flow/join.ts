@@ -32,12 +32,11 @@ export type JoinBranches = (
  */
 export async function joinBranches(session: Session, ended: readonly Ended[], join: Join): Promise<Session> {
   const kept = ended.filter(hasSession)
-  const left = ended.filter(end => !end.session).flatMap(partial)
   const sessions = kept.map(end => end.session)
   const joined = await together(session, kept, join)
   const picked = sessions.indexOf(joined)
   const isPick = picked >= 0
-  const others = isPick ? [...sessions.toSpliced(picked, 1), ...left] : left
+  const others = [...leftOut(joined, sessions, join), ...ended.flatMap(partials)]
   const whole = isPick || others.length > 0 ? await without(joined, others, session) : joined
   const chunks = [
     ...(isPick && ended.length > 1 ? [verdict((kept[picked] as Ended).label, joined, join)] : []),
@@ -78,10 +77,18 @@ function hasSession(end: Ended): end is Ended & { session: Session } {
   return end.session !== undefined
 }
 
-/** What a branch without a result did before it ended. */
-function partial({ failures, input }: Ended): Session[] {
-  const { session } = failures.at(-1) ?? {}
-  return session instanceof Session && session.id !== input.id ? [session] : []
+/** Branches that the joined session does not come from. What it has of them in spite of that is counted once all the same. */
+function leftOut(joined: Session, sessions: readonly Session[], join: Join): Session[] {
+  if (join === 'merge' || join instanceof Workflow) return []
+  const { parents } = joined.lineage
+  return sessions.filter(session => session !== joined && !parents.includes(session.id))
+}
+
+/** What attempts did before they failed. */
+function partials({ failures, input }: Ended): Session[] {
+  return failures.flatMap(({ session }) =>
+    session instanceof Session && session.id !== input.id ? [session] : [],
+  )
 }
 
 function verdict(label: string, { id }: Session, join: Join): ChunkInput {

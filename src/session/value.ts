@@ -28,14 +28,22 @@ export function append(
   options?: OperationOptions,
 ): SessionValue {
   const from = options ? lineage('append', [value.id], options) : appendedTo(value.id)
-  const bodies = inputs.map((input, i) => {
-    const name = inputs.length === 1 ? 'chunk' : `chunk ${i}`
-    if (isLinked(input)) throw foreign(name)
-    const body = parseChunk(input, from.at, name, newLink)
-    return body.kind === 'compress' ? anchored(body, backwards(value.tip)) : body
-  })
   const { branch } = value
-  return { id: newId(), tip: linkAll(value.tip, bodies, branch), branch, lineage: from }
+  const tip =
+    inputs.length === 1
+      ? linkOn(value.tip, bodyOf(value, inputs[0], from.at, 'chunk'), branch)
+      : linkAll(
+          value.tip,
+          inputs.map((input, i) => bodyOf(value, input, from.at, `chunk ${i}`)),
+          branch,
+        )
+  return { id: newId(), tip, branch, lineage: from }
+}
+
+function bodyOf(value: SessionValue, input: unknown, at: number, name: string): ChunkBody {
+  if (isLinked(input)) throw foreign(name)
+  const body = parseChunk(input, at, name, newLink)
+  return body.kind === 'compress' ? anchored(body, backwards(value.tip)) : body
 }
 
 export function linkAll(
@@ -44,8 +52,12 @@ export function linkAll(
   branch: Branch,
 ): Chunk | undefined {
   let last = tip
-  for (const body of bodies) last = link(last, branch === trunk ? body : withField(body, { branch }))
+  for (const body of bodies) last = linkOn(last, body, branch)
   return last
+}
+
+function linkOn(tip: Chunk | undefined, body: ChunkBody, branch: Branch): Chunk {
+  return link(tip, branch === trunk ? body : withField(body, { branch }))
 }
 
 export function fork(

@@ -123,7 +123,13 @@ describe('Parallel', () => {
     const join = async ([a, b]: readonly Session[], { session }: { session: Session }) =>
       session.user(`${a?.text} and ${b?.text}`)
     const out = await new Parallel([says('a'), says('b')], { join })(ask())
-    expect(out.chunks.map(chunk => chunk.text)).toEqual(['go', 'a and b'])
+    expect(kinds(out)).toEqual(['user', 'user', 'merge'])
+    expect(out.chunks.at(1)?.text).toBe('a and b')
+    expect(out.usage.totalTokens).toBe(20)
+    const all = new Parallel([says('a'), says('b')], {
+      join: ([first, ...rest]) => (first as Session).merge(rest),
+    })
+    expect(kinds(await all(ask()))).toEqual(['user', 'assistant', 'assistant', 'merge'])
     const nothing = new Parallel([says('a')], { join: () => 'a' as never })
     expect((await failureOf(nothing(ask()))).message).toContain('A join must return a Session, not "a"')
   })
@@ -192,7 +198,7 @@ describe('Parallel', () => {
     const out = await new Parallel({ a: agent, b: says('b') }, { onFailure: { retry: 2 } })(ask())
     expect(texts(out)).toEqual(['third time', 'b'])
     expect(model.calls.map(call => call.messages.length)).toEqual([2, 2, 2])
-    const errors = out.chunks.filter(chunk => chunk.kind === 'error')
+    const errors = out.chunks.filter(chunk => chunk.kind === 'error' && chunk.by === 'Parallel')
     expect(errors).toMatchObject([{ attempt: 1 }, { attempt: 2 }])
   })
 
@@ -253,7 +259,7 @@ describe('map', () => {
       join: (sessions, { session }) => session.user(sessions.map(one => one.chunks.at(-1)?.text).join()),
     })
     expect(crowd.most).toBe(1)
-    expect(out.chunks.at(-1)?.text).toBe('item 0: 1,item 1: 2,item 2: 3')
+    expect(out.chunks.at(1)?.text).toBe('item 0: 1,item 1: 2,item 2: 3')
   })
 
   it('over nothing gives the session as it was', async () => {
