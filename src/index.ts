@@ -8,6 +8,7 @@ export {
   Agent,
   type AgentOptions,
   type AgentParam,
+  type AgentToolOptions,
   type BeforeForwardHook,
   type Compiled,
   Compressor,

@@ -15,7 +15,7 @@ import { Session } from '../session/session.ts'
 import { type BuiltinName, builtinTools, withBuiltins } from '../tool/builtin/builtin-tools.ts'
 import { type FlowToolCall, toTool } from '../tool/flow-tool-call.ts'
 import type { Policy } from '../tool/policy/policy.ts'
-import type { Tool } from '../tool/spec.ts'
+import type { Effect, Tool } from '../tool/spec.ts'
 import { tool, toolTable } from '../tool/tool.ts'
 import type { AgentParam } from './agent-param.ts'
 import type { Needs } from './needs.ts'
@@ -42,6 +42,15 @@ export interface AgentOptions {
   readonly policy?: Policy
   readonly approve?: Approve
   readonly onEvent?: EventListener
+}
+
+export interface AgentToolOptions {
+  readonly name: string
+  readonly description: string
+  /** What a call of it does to the world, its own tools included; `external` by default, so that calls run one at a time. */
+  readonly effect?: Effect
+  /** Milliseconds a call may take. */
+  readonly timeout?: number
 }
 
 const usualRounds = 64
@@ -183,10 +192,12 @@ export class Agent extends Workflow {
   }
 
   /** This agent as a tool of another: it works on a session of its own and its last text is the result. */
-  asTool({ name, description }: { readonly name: string; readonly description: string }): Tool {
+  asTool({ name, description, effect, timeout }: AgentToolOptions): Tool {
     const made = tool({
       name,
       description,
+      ...(effect && { effect }),
+      ...(timeout !== undefined && { timeout }),
       input: {
         type: 'object',
         properties: {

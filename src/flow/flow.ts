@@ -1,4 +1,4 @@
-export { Agent, type AgentOptions } from './agent.ts'
+export { Agent, type AgentOptions, type AgentToolOptions } from './agent.ts'
 export type { AgentParam } from './agent-param.ts'
 export type { Compiled } from './compile.ts'
 export { Compressor, type CompressorOptions } from './compressor.ts'

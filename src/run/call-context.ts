@@ -16,7 +16,6 @@ export interface CallFacts {
   /** What the layer says about every call of it, and what the caller says about this one. */
   readonly own: CallOptions | undefined
   readonly options: CallOptions
-  readonly runtime: Runtime | undefined
 }
 
 /** Of calls outside any budget. Nothing is ever refused by it, so all of them may count on it. */
@@ -42,7 +41,7 @@ export class CallContext implements RunContext {
 
   constructor(facts: CallFacts, outer: CallContext | undefined) {
     const { by, own, options } = facts
-    this.runtime = facts.runtime ?? outer?.runtime ?? defaultRuntime()
+    this.runtime = options.runtime ?? outer?.runtime ?? defaultRuntime()
     this.runId = outer?.runId ?? newId()
     this.by = by
     this.layer = facts.layer

@@ -4,7 +4,6 @@ import { Session, sessionOf, valueFrom } from '../session/session.ts'
 import { CallContext } from './call-context.ts'
 import { type CallOptions, currentContext, emit, type RunContext, runInContext } from './context.ts'
 import { PendingSession } from './pending-session.ts'
-import type { Runtime } from './runtime.ts'
 
 /** Something that makes a session of a session; a layer hands its `forward` in here. */
 export interface Callee {
@@ -28,12 +27,7 @@ const noOptions: CallOptions = Object.freeze({})
  * Calls a layer: makes the context, starts the work in the next turn, and returns at once. A call inside another one belongs
  * to its run: it spends from that budget, emits into that stream and ends when that one is cancelled.
  */
-export function call(
-  callee: Callee,
-  input: SessionInput,
-  options: CallOptions = noOptions,
-  runtime?: Runtime,
-): PendingSession {
+export function call(callee: Callee, input: SessionInput, options: CallOptions = noOptions): PendingSession {
   checkInput(input, callee.name)
   const outer = currentContext() as CallContext | undefined
   const context = new CallContext(
@@ -44,14 +38,18 @@ export function call(
       layer: callee.layer,
       own: callee.options,
       options,
-      runtime,
     },
     outer,
   )
-  return new PendingSession(context, () => perform(callee, input, context))
+  return new PendingSession(context, () => perform(callee, input, context, outer === undefined))
 }
 
-async function perform(callee: Callee, input: SessionInput, context: CallContext): Promise<Session> {
+async function perform(
+  callee: Callee,
+  input: SessionInput,
+  context: CallContext,
+  isOutermost: boolean,
+): Promise<Session> {
   emit(context, { type: 'run-start' })
   let session: Session | undefined
   try {
@@ -60,6 +58,9 @@ async function perform(callee: Callee, input: SessionInput, context: CallContext
     const given = session
     const made = await runInContext(context, () => callee.forward(given, context))
     const result = asOutput(made, callee.name, context)
+    // The layers inside keep what they make; the node that this one adds has nobody else to keep it.
+    if (isOutermost && made.id !== result.id && context.runtime.isOpen)
+      await context.runtime.sessions.put(result)
     emit(context, { type: 'run-end', status: 'done' })
     return result
   } catch (thrown) {

@@ -17,6 +17,8 @@ export interface CallOptions {
   readonly approve?: Approve
   /** Told about every event of this call and of those inside it. */
   readonly onEvent?: EventListener
+  /** Where it is recorded; that of the call around it, or the default one, if it names none. */
+  readonly runtime?: Runtime
   /** Narrows what tools may do. */
   readonly policy?: Policy
 }

@@ -8,9 +8,17 @@ import { Places } from './places.ts'
 export interface Runtime extends AsyncDisposable {
   /** Opened when first used. */
   readonly store: Promise<Store>
+  /** Whether the store has been asked for yet. */
+  readonly isOpen: boolean
   readonly sessions: Store['sessions']
   /** The sandboxes of placed sessions; each is opened when a tool first needs it. */
   readonly places: Places
+  /** Calls a layer in this runtime and not in the default one. */
+  run<Options, Result>(
+    layer: (session: Session, options: Options) => Result,
+    session: Session,
+    options?: Options,
+  ): Result
   /** Ends what runs in the sandboxes, and closes them and the store. */
   close(): Promise<void>
 }
@@ -38,17 +46,26 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       if (typeof given !== 'object') await (await opened)?.close()
     }
   }
-  return {
+  const runtime: Runtime = {
     get store() {
       return open()
+    },
+    get isOpen() {
+      return opened !== undefined
     },
     get sessions() {
       return sessionsOf(open)
     },
     places,
+    run: <Options, Result>(
+      layer: (session: Session, options: Options) => Result,
+      session: Session,
+      options?: Options,
+    ) => layer(session, Object.assign({}, options, { runtime }) as Options),
     close,
     [Symbol.asyncDispose]: close,
   }
+  return runtime
 }
 
 let standard: Runtime | undefined

@@ -50,7 +50,9 @@ export async function merge(
     options,
   )
   const branch = commonBranch(values.map(value => value.branch))
-  const ready = prepare(base, chosen, sides, from.at)
+  // What a fixed policy chose are the sides' own chunks; what a function returned may be anything.
+  const ready =
+    typeof policy === 'string' ? (chosen as readonly Chunk[]) : prepare(base, chosen, sides, from.at)
   const counted = new CountedUsage(ready.filter(isLinked))
   const joined = join(base, ready, counted, branch)
   const name = typeof policy === 'string' ? policy : 'function'

@@ -85,6 +85,7 @@ const runtimeValues = [
 const runtimeTypes = [
   'AgentOptions',
   'AgentParam',
+  'AgentToolOptions',
   'ApprovalDecision',
   'ApprovalRequest',
   'Approve',
