@@ -44,6 +44,9 @@ export class Pool {
     this.#pool = new pg.Pool({ ...this.#config, ...pipeline, max: mostConnections, allowExitOnIdle: true })
     // An idle connection broke: the pool has dropped it already, and the next use makes a new one.
     this.#pool.on('error', () => {})
+    // Without a listener from the start, a connection that breaks before its first query, or while it is lent, would end the process.
+    // Its queries fail anyway.
+    this.#pool.on('connect', client => client.on('error', () => {}))
   }
 
   static async open(address: string, options: PostgresOptions): Promise<Pool> {
@@ -124,8 +127,6 @@ export class Pool {
   }
 
   async #prepare(client: PoolClient): Promise<Connection> {
-    // Without a listener, a connection that breaks while it is lent would end the process; its queries fail anyway.
-    client.on('error', () => {})
     try {
       await client.query(setup, [...this.#setup])
     } catch (error) {
