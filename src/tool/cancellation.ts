@@ -1,15 +1,12 @@
-/** Tells many about one signal through one listener: a turn of 500 calls adds a single one, and `dispose` takes it away. */
+import { onAbort } from '../base/abort.ts'
+
+/** The signal of a turn, and everything in the turn that waits on it; `dispose` lets go of all of them at once. */
 export class Cancellation {
   readonly #signal: AbortSignal
-  readonly #followers = new Set<() => void>()
-  readonly #tell = () => {
-    for (const follower of [...this.#followers]) follower()
-    this.#followers.clear()
-  }
+  readonly #followers = new Set<Disposable>()
 
   constructor(signal: AbortSignal) {
     this.#signal = signal
-    signal.addEventListener('abort', this.#tell)
   }
 
   get isAborted(): boolean {
@@ -22,33 +19,24 @@ export class Cancellation {
 
   /** Calls back when the signal aborts, at once if it has; returns what to call when it no longer matters. */
   follow(follower: () => void): () => void {
-    if (this.#signal.aborted) {
-      follower()
-      return () => {}
+    const link = onAbort(this.#signal, follower)
+    this.#followers.add(link)
+    return () => {
+      this.#followers.delete(link)
+      link[Symbol.dispose]()
     }
-    this.#followers.add(follower)
-    return () => this.#followers.delete(follower)
   }
 
   /** What a promise gives, or `undefined` as soon as the signal aborts. The promise itself goes on unheard. */
   orAborted<T>(promise: Promise<T>): Promise<T | undefined> {
     return new Promise((resolve, reject) => {
       const forget = this.follow(() => resolve(undefined))
-      promise.then(
-        value => {
-          forget()
-          resolve(value)
-        },
-        error => {
-          forget()
-          reject(error)
-        },
-      )
+      promise.then(resolve, reject).finally(forget)
     })
   }
 
   dispose(): void {
-    this.#signal.removeEventListener('abort', this.#tell)
+    for (const link of this.#followers) link[Symbol.dispose]()
     this.#followers.clear()
   }
 }
