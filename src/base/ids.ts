@@ -9,13 +9,14 @@ const hex = Array.from({ length: 0x1000 }, (_, value) => value.toString(16).padS
 
 /**
  * A new UUID, version 7: unique anywhere, and sorting by time of creation, so that rows keyed by it are written side by side.
- * Ids made in the same millisecond keep their order within one process; they share their random end and differ in a counter.
+ * Ids made in the same millisecond keep their order within one process: they share most of their random end and differ in a counter,
+ * and in their last three digits, which is where people look.
  */
 export function newId(now: number = Date.now()): string {
   if (now > lastTime) startMillisecond(now, 0x7ff)
   // More than the counter holds borrow from the next millisecond rather than lose their order.
   else if (++sequence > 0xfff) startMillisecond(lastTime + 1, 0)
-  return beginning + hex[sequence] + end
+  return beginning + hex[sequence] + end + hex[random() & 0xfff]
 }
 
 function startMillisecond(time: number, highestStart: number): void {
@@ -23,7 +24,7 @@ function startMillisecond(time: number, highestStart: number): void {
   sequence = random() & highestStart
   const digits = time.toString(16).padStart(12, '0')
   beginning = `${digits.slice(0, 8)}-${digits.slice(8)}-7`
-  end = `-${(0x8000 | (random() & 0x3fff)).toString(16)}-${word()}${word()}${word()}`
+  end = `-${(0x8000 | (random() & 0x3fff)).toString(16)}-${word()}${word()}${hex[random() & 0xf]?.slice(2)}`
 }
 
 function word(): string {

@@ -74,16 +74,25 @@ function oneSource<T extends AnswerPart>(check: Check<T>): Check<T> {
 }
 
 const usage: Check<Usage> = (value, path, problems) => {
-  const given = record<Partial<Usage>>(usageFields)(value, path, problems)
-  const input = given.inputTokens ?? 0
-  const output = given.outputTokens ?? 0
+  const given = checkUsage(value, path, problems)
+  // Complete, as every model driver gives it.
+  const {
+    inputTokens: input = 0,
+    outputTokens: output = 0,
+    totalTokens,
+    cachedInputTokens,
+    reasoningTokens,
+  } = given
+  if (totalTokens !== undefined && cachedInputTokens !== undefined && reasoningTokens !== undefined) {
+    if (given.inputTokens !== undefined && given.outputTokens !== undefined) return given as Usage
+  }
   return Object.freeze({
-    cachedInputTokens: given.cachedInputTokens ?? 0,
+    cachedInputTokens: cachedInputTokens ?? 0,
     ...(given.cost !== undefined && { cost: given.cost }),
     inputTokens: input,
     outputTokens: output,
-    reasoningTokens: given.reasoningTokens ?? 0,
-    totalTokens: given.totalTokens ?? input + output,
+    reasoningTokens: reasoningTokens ?? 0,
+    totalTokens: totalTokens ?? input + output,
   })
 }
 const usageFields = fields(
@@ -97,6 +106,7 @@ const usageFields = fields(
   },
   [],
 )
+const checkUsage = record<Partial<Usage>>(usageFields)
 
 const saidParts = content<Part>(parts)
 const outcome = tagged('kind', {

@@ -29,14 +29,10 @@ export function append(
 ): SessionValue {
   const from = options ? lineage('append', [value.id], options) : appendedTo(value.id)
   const { branch } = value
-  const tip =
-    inputs.length === 1
-      ? linkOn(value.tip, bodyOf(value, inputs[0], from.at, 'chunk'), branch)
-      : linkAll(
-          value.tip,
-          inputs.map((input, i) => bodyOf(value, input, from.at, `chunk ${i}`)),
-          branch,
-        )
+  const bodies = inputs.map((input, i) =>
+    bodyOf(value, input, from.at, inputs.length === 1 ? 'chunk' : `chunk ${i}`),
+  )
+  const tip = linkAll(value.tip, bodies, branch)
   return { id: newId(), tip, branch, lineage: from }
 }
 
