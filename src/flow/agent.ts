@@ -55,6 +55,23 @@ export interface AgentToolOptions {
 
 const usualRounds = 64
 
+const optionNames: { readonly [Name in keyof Required<AgentOptions>]: true } = {
+  model: true,
+  provider: true,
+  name: true,
+  description: true,
+  tools: true,
+  builtins: true,
+  output: true,
+  maxRounds: true,
+  autoCompress: true,
+  budget: true,
+  retry: true,
+  policy: true,
+  approve: true,
+  onEvent: true,
+}
+
 /** The agent behind a tool that was made of one. */
 const agentOf = new WeakMap<Tool, Agent>()
 
@@ -69,6 +86,7 @@ export class Agent extends Workflow {
 
   constructor(prompt: string, options: AgentOptions = {}) {
     super()
+    checkOptionNames(options)
     const { name, description = '', model, provider, tools = [], builtins, maxRounds = usualRounds } = options
     if (!Number.isSafeInteger(maxRounds) || maxRounds < 1) {
       throw new RathError(
@@ -218,4 +236,14 @@ export class Agent extends Workflow {
     agentOf.set(made, this)
     return made
   }
+}
+
+/** An option that does nothing would be taken for one that works. */
+function checkOptionNames(options: object): void {
+  const unknown = Object.keys(options).filter(name => !Object.hasOwn(optionNames, name))
+  if (unknown.length === 0) return
+  throw new RathError(
+    'invalid-argument',
+    `An Agent has no option ${unknown.map(show).join(', ')}; it takes ${Object.keys(optionNames).join(', ')}.`,
+  )
 }

@@ -28,6 +28,12 @@ describe('an agent', () => {
     expect([input.length, input.head]).toEqual([1, head])
   })
 
+  it('refuses an option that it does not have', () => {
+    expect(() => agentWith(['x'], { memory: 'local' } as object)).toThrow(
+      'An Agent has no option "memory"; it takes model,',
+    )
+  })
+
   it('keeps its prompt once, and every answer names it', async () => {
     const { agent } = agentWith(['one', 'two'])
     const out = await agent(await agent(ask()))
