@@ -1,7 +1,7 @@
 import type { Digest } from '../base/digest.ts'
 import type { Chunk, ChunkBody, LeftOutChunk } from './chunk.ts'
 import { identityOf } from './identity.ts'
-import { withField } from './parse.ts'
+import { parseRecordedChunk } from './parse.ts'
 import { addUsage, noUsage, type Usage } from './usage.ts'
 
 /**
@@ -21,7 +21,8 @@ export class CountedUsage {
     const left = this.#new(before)
     if (left.length === before.length) return undefined
     const { usage: _, leftOut: __, ...rest } = merge
-    return withField(rest as ChunkBody, { ...spentOn(left), origin: identityOf(merge) } as Partial<ChunkBody>)
+    // Parsed like any chunk, so that it is frozen and in canonical order all the way down.
+    return parseRecordedChunk({ ...rest, ...spentOn(left), origin: identityOf(merge) }, 'merge record')
   }
 
   /** For the record of this merge: what the sides spent that counts nowhere yet. */

@@ -52,9 +52,12 @@ export const anyJson: Arbitrary<Json> = fc.letrec<{ value: Json }>(again => ({
 })).value
 export const anyObject = record(anyJson)
 
-/** Own properties only, `__proto__` among them. */
+/**
+ * Own properties only, `__proto__` among them. No key ends in a backslash: once the `JSON.parse` of V8 13.6 (Node 24) has seen
+ * `{"a":1,"\\\\":1}`, it reads the second key of `{"a":1,"\\n":1}` as a backslash, too. `verify()` finds what that does to a record.
+ */
 function record(value: Arbitrary<Json>): Arbitrary<JsonObject> {
-  const key = fc.oneof(fc.constantFrom(...oddKeys), anyText)
+  const key = fc.oneof(fc.constantFrom(...oddKeys), anyText).map(text => text.replace(/\\+$/, ''))
   return fc.array(fc.tuple(key, value), { maxLength: 3 }).map(entries => Object.fromEntries(entries))
 }
 

@@ -30,6 +30,6 @@ it('chunks are kept in canonical order, whatever they hold and whatever they wen
     fc.asyncProperty(anySteps, async steps => {
       for (const session of await grow(steps)) expectSpecifiedIds(session)
     }),
-    { numRuns: 60 },
+    { numRuns: 150 },
   )
 })

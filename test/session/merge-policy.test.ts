@@ -104,6 +104,7 @@ describe('the usage of a merged session', () => {
     for (const merged of [await ours.merge(b), await b.merge(ours), await ours.merge([c, b])]) {
       expect(merged.usage.inputTokens).toBe(111)
       expect(merged.verify().ok).toBe(true)
+      expect(Session.fromJSONL(merged.toJSONL()).verify().ok).toBe(true)
     }
     const nested = await b.merge(ours, { policy: 'ours' })
     expect(nested.usage.inputTokens).toBe(111)
