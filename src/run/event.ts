@@ -1,4 +1,5 @@
 import type { Json } from '../base/json.ts'
+import type { ModelDelta } from '../model/spec.ts'
 import type { Chunk, ToolOutcome } from '../session/chunk.ts'
 import type { ToolCallPart } from '../session/part.ts'
 
@@ -14,14 +15,7 @@ export interface EventSource {
 export type RunEvent = EventSource &
   (
     | { readonly type: 'run-start' }
-    | { readonly type: 'text-delta'; readonly text: string }
-    | { readonly type: 'reasoning-delta'; readonly text: string }
-    | {
-        readonly type: 'tool-input-delta'
-        readonly callId: string
-        readonly tool: string
-        readonly text: string
-      }
+    | ModelDelta
     | { readonly type: 'tool-call'; readonly call: ToolCallPart }
     | { readonly type: 'tool-progress'; readonly callId: string; readonly data: Json }
     | {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { RathError } from '../../base/errors.ts'
 import type { ExecOptions, ExecResult, Sandbox, SandboxBackend, SandboxSpec } from '../../sandbox/spec.ts'
 import type { ConformanceCase } from '../conformance.ts'
 
@@ -38,17 +37,6 @@ export async function output(
   const result = await sandbox.exec(command, options).result
   assert.equal(result.exitCode, 0, `${String(command)}: ${textOf(result.stderr)}`)
   return textOf(result.stdout)
-}
-
-/** The error that a promise is refused with; it must have this code. */
-export async function refused(promise: Promise<unknown>, code: string): Promise<RathError> {
-  const error = await promise.then(
-    () => assert.fail(`nothing was refused; ${code} was expected`),
-    (reason: unknown) => reason,
-  )
-  assert.ok(error instanceof RathError, `${String(error)} is not a RathError of code ${code}`)
-  assert.equal(error.code, code, error.message)
-  return error
 }
 
 /** Ended by a kill, however the backend says it. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Sandbox, SandboxCapabilities } from '../../sandbox/spec.ts'
-import { assertKilled, output, refused, type SandboxCases, textOf } from './case.ts'
+import { refused } from '../refused.ts'
+import { assertKilled, output, type SandboxCases, textOf } from './case.ts'
 
 /** Ways to start a process that outlives its command. Each writes its number into `pid` and sleeps. */
 const daemons: Readonly<Record<string, string>> = {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { output, refused, type SandboxCases, textOf } from './case.ts'
+import { refused } from '../refused.ts'
+import { output, type SandboxCases, textOf } from './case.ts'
 
 export function fileCases(): SandboxCases {
   return {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Sandbox, SandboxCapabilities } from '../../sandbox/spec.ts'
-import { output, refused, type SandboxCases, textOf } from './case.ts'
+import { refused } from '../refused.ts'
+import { output, type SandboxCases, textOf } from './case.ts'
 
 export function pathCases({ enforced }: SandboxCapabilities): SandboxCases {
   if (!enforced.paths) return {}

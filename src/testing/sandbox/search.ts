@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Sandbox } from '../../sandbox/spec.ts'
-import { output, refused, type SandboxCases } from './case.ts'
+import { refused } from '../refused.ts'
+import { output, type SandboxCases } from './case.ts'
 
 async function project({ files }: Sandbox): Promise<void> {
   await files.write('readme.md', '# Title\n\nneedle in the readme\n')

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { RathError } from '../../base/errors.ts'
 import type { ChunkInput } from '../../session/chunk.ts'
 import { Session } from '../../session/session.ts'
 import type { Store, StoreOptions } from '../../store/spec.ts'
@@ -70,17 +69,6 @@ export function talk(chunks: number, about = 'talk'): Session {
 /** The texts of a session's chunks. */
 export function texts(session: Session): string[] {
   return session.chunks.map(chunk => chunk.text)
-}
-
-/** The error that a promise is refused with; it must have this code. */
-export async function refused(promise: Promise<unknown>, code: string): Promise<RathError> {
-  const error = await promise.then(
-    () => assert.fail(`nothing was refused; ${code} was expected`),
-    (reason: unknown) => reason,
-  )
-  assert.ok(error instanceof RathError, `${String(error)} is not a RathError of code ${code}`)
-  assert.equal(error.code, code, error.message)
-  return error
 }
 
 /** The session comes back with the same chunks, digests and lineage. */

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { Session } from '../../session/session.ts'
 import type { SessionFilter } from '../../store/spec.ts'
 import type { ConformanceCase } from '../conformance.ts'
-import { casesOn, type OpenStore, refused, says, talk } from './case.ts'
+import { refused } from '../refused.ts'
+import { casesOn, type OpenStore, says, talk } from './case.ts'
 
 export function nameCases(open: OpenStore): ConformanceCase[] {
   return casesOn(open, {

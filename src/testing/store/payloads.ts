@@ -3,7 +3,8 @@ import { sha256 } from '../../base/digest.ts'
 import type { Json } from '../../base/json.ts'
 import { Session } from '../../session/session.ts'
 import type { ConformanceCase } from '../conformance.ts'
-import { assertKept, casesOn, type OpenStore, refused, talk } from './case.ts'
+import { refused } from '../refused.ts'
+import { assertKept, casesOn, type OpenStore, talk } from './case.ts'
 
 const large = 200_000
 

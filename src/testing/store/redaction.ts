@@ -3,7 +3,8 @@ import { toBase64 } from '../../base/base64.ts'
 import type { Json } from '../../base/json.ts'
 import { Session } from '../../session/session.ts'
 import type { ConformanceCase } from '../conformance.ts'
-import { assertKept, casesOn, type OpenStore, refused, says, talk, user } from './case.ts'
+import { refused } from '../refused.ts'
+import { assertKept, casesOn, type OpenStore, says, talk, user } from './case.ts'
 
 const key = 'sk-conformance-0123456789abcdef'
 const long = `sk-${'conformance-long-'.repeat(8)}`

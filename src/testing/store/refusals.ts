@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ConformanceCase } from '../conformance.ts'
-import { assertKept, type Bench, casesOn, type OpenStore, refused, says, talk } from './case.ts'
+import { refused } from '../refused.ts'
+import { assertKept, type Bench, casesOn, type OpenStore, says, talk } from './case.ts'
 
 const digest = 'a'.repeat(64)
 

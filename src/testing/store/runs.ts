@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import type { Json } from '../../base/json.ts'
 import type { RunRow, Store } from '../../store/spec.ts'
 import type { ConformanceCase } from '../conformance.ts'
-import { casesOn, type OpenStore, refused } from './case.ts'
+import { refused } from '../refused.ts'
+import { casesOn, type OpenStore } from './case.ts'
 
 const minute = 60_000
 const tool = (key: string, request: Json = { go: true }) => ({ key, occurrence: 0, kind: 'tool', request })

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { Session } from '../../session/session.ts'
 import type { ConformanceCase } from '../conformance.ts'
-import { assertKept, casesOn, type OpenStore, refused, says, talk, texts, user } from './case.ts'
+import { refused } from '../refused.ts'
+import { assertKept, casesOn, type OpenStore, says, talk, texts, user } from './case.ts'
 
 export function sessionCases(open: OpenStore): ConformanceCase[] {
   return casesOn(open, {
