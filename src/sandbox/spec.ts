@@ -16,8 +16,27 @@ export interface SandboxBackend {
    * aborted leaves nothing behind.
    */
   open(spec: SandboxSpec | undefined, options?: { readonly signal?: AbortSignal }): Promise<Sandbox>
-  /** Later: finds a sandbox again that another process left open. */
+  /**
+   * Opens over another folder than the spec's, with everything else as the spec says: the files of a branch. Backends whose workspaces are
+   * folders of this machine have it; for them the runtime keeps, forks and merges the files.
+   */
+  openIn?(
+    folder: HostFolder,
+    spec: SandboxSpec | undefined,
+    options?: { readonly signal?: AbortSignal },
+  ): Promise<Sandbox>
+  /** Finds a sandbox again that another process left open, by its `id`. `sandbox-unavailable` when it is gone. */
   attach?(id: string, options?: { readonly signal?: AbortSignal }): Promise<Sandbox>
+}
+
+/** A folder of this machine that a workspace lies in. */
+export interface HostFolder {
+  /** Where this process reads and writes it. */
+  readonly path: string
+  /** Where commands see it, when they see it somewhere else. */
+  readonly inside?: string
+  /** Put before every command, so that it sees the folder at `inside`: the way into the mount that it lies in. */
+  readonly enter?: readonly string[]
 }
 
 /** What a sandbox enforces and can do. A backend that enforces less on some machine says so, or refuses to open. */
@@ -70,12 +89,11 @@ export interface Sandbox extends AsyncDisposable {
   /** Ends every process and releases everything. Commands under way end as killed; later calls reject with `sandbox-closed`. Idempotent. */
   close(): Promise<void>
 
-  // Doors for later, so that backends that have them can say so. Nothing uses them yet.
-  /** Files changed since a mark that an earlier call returned. */
+  /** Files changed since a mark that an earlier call returned; without one, since the sandbox was opened. */
   changes?(since?: string): Promise<{ readonly mark: string; readonly paths: readonly string[] }>
-  /** The workspace as it is now, under a name that `open` takes. */
+  /** The workspace as it is now, under a name that `open` takes as `{ snapshot }`. */
   snapshot?(): Promise<string>
-  /** Sandboxes that start as copies of this one. */
+  /** Sandboxes that start as copies of this one, files and all; what runs in this one does not run in them. */
   fork?(count: number): Promise<readonly Sandbox[]>
   /** The address at which a port of the sandbox can be reached. */
   expose?(port: number): Promise<string>
