@@ -12,6 +12,7 @@ const codes = {
   'invalid-chunk': ['never', 'caller'],
   'foreign-chunk': ['never', 'caller'],
   'unknown-chunk': ['never', 'caller'],
+  'merge-conflict': ['never', 'caller'],
   'merge-nothing': ['never', 'caller'],
   'placement-conflict': ['never', 'caller'],
   'graph-incomplete': ['never', 'caller'],
@@ -69,6 +70,10 @@ const codes = {
   'path-outside': ['never', 'model'],
   'path-missing': ['never', 'model'],
   'path-kind': ['never', 'model'],
+  'unknown-memory': ['never', 'caller'],
+  'memory-missing': ['never', 'caller'],
+  'memory-unsupported': ['never', 'caller'],
+  'resource-refused': ['never', 'caller'],
   'format-malformed': ['never', 'caller'],
   'format-newer': ['never', 'caller'],
 } as const satisfies Record<string, readonly [Retry, Blame]>

@@ -25,7 +25,10 @@ export function restore(session: Session, compressId?: string): Session {
     if (chunk.origin) ids.set(chunk.origin, made.id)
   }
   // The steps in between are nobody's sessions.
-  return sessionOf({ ...valueFrom(restored), lineage: lineage('restore', [session.id]) })
+  return sessionOf({
+    ...valueFrom(restored),
+    lineage: lineage('restore', [session.id], {}, valueFrom(restored).lineage.lane),
+  })
 }
 
 /** A chunk's own fields, for another history. A later summary names what it replaced by the ids that those have there. */

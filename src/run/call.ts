@@ -1,5 +1,6 @@
 import { cancelledError } from '../base/abort.ts'
 import { RathError, show } from '../base/errors.ts'
+import { onLane } from '../session/lineage.ts'
 import { Session, sessionOf, valueFrom } from '../session/session.ts'
 import { CallContext } from './call-context.ts'
 import { type CallOptions, currentContext, emit, type RunContext, runInContext } from './context.ts'
@@ -79,9 +80,9 @@ function asOutput(made: unknown, name: string, { out }: RunContext): Session {
     throw new RathError('invalid-argument', `${name}.forward must return a Session, not ${show(made)}.`)
   }
   if (made.id === out.id) return made
-  const { tip, branch } = valueFrom(made)
+  const { tip, branch, lineage } = valueFrom(made)
   const extras = Object.freeze({ ...out.lineage.extras, result: made.id })
-  return sessionOf({ id: out.id, tip, branch, lineage: Object.freeze({ ...out.lineage, extras }) })
+  return sessionOf({ id: out.id, tip, branch, lineage: onLane({ ...out.lineage, extras }, lineage.lane) })
 }
 
 /** Every error of a run is a RathError and carries the work so far; the innermost one knows most of it. */

@@ -1,4 +1,5 @@
 import type { ChunkInput } from '../session/chunk.ts'
+import { type Lineage, onLane } from '../session/lineage.ts'
 import { type Session, sessionOf, valueFrom } from '../session/session.ts'
 import { append, type SessionValue } from '../session/value.ts'
 import { emit, type RunContext } from './context.ts'
@@ -11,13 +12,16 @@ export class Recorder {
   readonly #context: RunContext
   /** What the session grew from, until the store has it too: a graph has no missing parents. */
   #input: Session | undefined
+  readonly #lineage: Lineage
   #value: SessionValue
   #kept: SessionValue
 
   constructor(input: Session, context: RunContext) {
     this.#context = context
     this.#input = input
-    this.#value = { ...valueFrom(input), id: context.out.id, lineage: context.out.lineage }
+    const value = valueFrom(input)
+    this.#lineage = onLane(context.out.lineage, value.lineage.lane)
+    this.#value = { ...value, id: context.out.id, lineage: this.#lineage }
     this.#kept = this.#value
   }
 
@@ -28,7 +32,7 @@ export class Recorder {
   add(...chunks: readonly ChunkInput[]): void {
     const { by, out } = this.#context
     const signed = chunks.map(chunk => ('by' in chunk ? chunk : { ...chunk, by }))
-    this.#value = { ...append(this.#value, signed), id: out.id, lineage: out.lineage }
+    this.#value = { ...append(this.#value, signed), id: out.id, lineage: this.#lineage }
   }
 
   async keep(): Promise<void> {

@@ -134,7 +134,9 @@ const mergedBranch = record(
   ]),
 )
 const leftOutChunk = record(fields({ chunk: digest, usage }, ['chunk', 'usage']))
-const conflict = record(fields({ path: nonEmpty, settled: nonEmpty, by: nonEmpty }, ['path', 'settled']))
+const conflict = record(
+  fields({ path: nonEmpty, kind: nonEmpty, settled: nonEmpty, by: nonEmpty }, ['path', 'settled']),
+)
 const common = { kind: text, at: number, by: nonEmpty, ...extras }
 
 const kinds: Record<ChunkKind, Fields> = {
@@ -159,6 +161,7 @@ const kinds: Record<ChunkKind, Fields> = {
       durationMs: count,
       ranOn: jsonObject,
       files: list(fileChange),
+      before: digest,
       tree: digest,
     },
     ['callId', 'tool', 'outcome'],
@@ -206,6 +209,7 @@ const kinds: Record<ChunkKind, Fields> = {
       ancestor: nullable(digest),
       policy: nonEmpty,
       conflicts: list(conflict),
+      tree: digest,
       usage,
       leftOut: list(leftOutChunk),
     },

@@ -56,6 +56,8 @@ export interface ToolResultBody extends Recorded {
   /** The sandbox that ran it. */
   readonly ranOn?: JsonObject
   readonly files?: readonly FileChange[]
+  /** Tree digest of the workspace when the call began. */
+  readonly before?: Digest
   /** Tree digest of the workspace after the call: the files belong to what an agent perceives. */
   readonly tree?: Digest
 }
@@ -150,6 +152,8 @@ export interface MergeBody extends Recorded {
   readonly ancestor: Digest | null
   readonly policy: string
   readonly conflicts?: readonly MergeConflict[]
+  /** Tree digest of the merged workspace. */
+  readonly tree?: Digest
   /** What the branches spent on chunks that the policy left out: in all, and on each. */
   readonly usage?: Usage
   readonly leftOut?: readonly LeftOutChunk[]
@@ -171,6 +175,9 @@ export interface LeftOutChunk {
 
 export interface MergeConflict {
   readonly path: string
+  /** How the sides differ: `content`, `modify-delete` … */
+  readonly kind?: string
+  /** `ours`, `theirs`, `markers`, or `written` for bytes of neither side. */
   readonly settled: string
   readonly by?: string
 }

@@ -1,7 +1,10 @@
 import type { Digest } from '../base/digest.ts'
 import { commonAncestor } from './ancestor.ts'
-import { chunksFrom, lengthOf } from './chain.ts'
+import { chunksFrom, foldAt, lengthOf } from './chain.ts'
 import type { Chunk, FileChange } from './chunk.ts'
+import { sessionFiles } from './files.ts'
+import { baseTree } from './join-files.ts'
+import type { SessionValue, Side } from './value.ts'
 
 /** How two sessions differ since the last chunk they share. */
 export interface SessionDiff {
@@ -11,27 +14,48 @@ export interface SessionDiff {
   readonly shared: number
   readonly ours: readonly Chunk[]
   readonly theirs: readonly Chunk[]
-  /** Files that either side's tools say they changed, the last change of each path. */
-  readonly files: readonly (FileChange & { readonly side: 'ours' | 'theirs' })[]
+  /**
+   * How the files of each side differ from those they began with; where the files cannot be read, what the side's tools say they
+   * changed, the last change of each path.
+   */
+  readonly files: readonly ChangedFile[]
 }
 
-export function diff(a: Chunk | undefined, b: Chunk | undefined): SessionDiff {
-  const base = commonAncestor(a, b)
-  const ours = chunksFrom(a, lengthOf(base))
-  const theirs = chunksFrom(b, lengthOf(base))
+export type ChangedFile = FileChange & { readonly side: 'ours' | 'theirs' }
+
+export async function diff(a: SessionValue, b: SessionValue): Promise<SessionDiff> {
+  const base = commonAncestor(a.tip, b.tip)
+  const sideOf = (value: SessionValue): Side => ({ value, chunks: chunksFrom(value.tip, lengthOf(base)) })
+  const sides = [sideOf(a), sideOf(b)] as const
+  const from = baseTree(base, sides)
+  const files = await Promise.all([filesOf(sides[0], from, 'ours'), filesOf(sides[1], from, 'theirs')])
   return {
     ancestor: base?.id,
     shared: lengthOf(base),
-    ours,
-    theirs,
-    files: [...filesOf(ours, 'ours'), ...filesOf(theirs, 'theirs')],
+    ours: sides[0].chunks,
+    theirs: sides[1].chunks,
+    files: files.flat(),
   }
 }
 
-function* filesOf<S extends 'ours' | 'theirs'>(chunks: readonly Chunk[], side: S) {
+async function filesOf(
+  side: Side,
+  from: Digest | undefined,
+  name: ChangedFile['side'],
+): Promise<ChangedFile[]> {
+  const tree = foldAt(side.value.tip).tree
+  const files = sessionFiles()
+  const changes =
+    files && from !== undefined && tree !== undefined
+      ? await files.changes(from, tree)
+      : recorded(side.chunks)
+  return changes.map(change => ({ ...change, side: name }))
+}
+
+function recorded(chunks: readonly Chunk[]): FileChange[] {
   const last = new Map<string, FileChange>()
   for (const chunk of chunks) {
     if (chunk.kind === 'tool-result') for (const file of chunk.files ?? []) last.set(file.path, file)
   }
-  for (const file of last.values()) yield { ...file, side }
+  return [...last.values()]
 }

@@ -1,3 +1,4 @@
+import type { Digest } from '../base/digest.ts'
 import type { Chunk } from './chunk.ts'
 import { addUsage, noUsage, type Usage } from './usage.ts'
 
@@ -8,13 +9,21 @@ import { addUsage, noUsage, type Usage } from './usage.ts'
 export interface Fold {
   readonly usage: Usage
   readonly placement: Chunk<'placement'> | undefined
+  /** The files as the last chunk that tells of them left them. */
+  readonly tree: Digest | undefined
   /** The last answer that asked for tools, while its results may still come. */
   readonly turn: Chunk<'assistant'> | undefined
   /** Questions that no later chunk has answered. */
   readonly approvals: readonly Chunk<'approval'>[]
 }
 
-export const emptyFold: Fold = { usage: noUsage, placement: undefined, turn: undefined, approvals: [] }
+export const emptyFold: Fold = {
+  usage: noUsage,
+  placement: undefined,
+  tree: undefined,
+  turn: undefined,
+  approvals: [],
+}
 
 export function fold(before: Fold, chunk: Chunk): Fold {
   const after = foldKind(before, chunk)
@@ -25,7 +34,10 @@ export function fold(before: Fold, chunk: Chunk): Fold {
 function foldKind(before: Fold, chunk: Chunk): Fold {
   switch (chunk.kind) {
     case 'placement':
-      return { ...before, placement: chunk }
+      return { ...before, placement: chunk, tree: chunk.workspace?.tree }
+    case 'tool-result':
+    case 'merge':
+      return chunk.tree === undefined ? before : { ...before, tree: chunk.tree }
     case 'assistant':
       if (chunk.content.some(part => part.type === 'tool-call')) return { ...before, turn: chunk }
       return endTurn(before)

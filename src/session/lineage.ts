@@ -1,5 +1,6 @@
 import { RathError, show } from '../base/errors.ts'
 import { type JsonObject, toJson } from '../base/json.ts'
+import { type Lane, rootLane } from './lane.ts'
 
 /** How a session came to be. Operations of the session layer are named here; layers above add their own names. */
 export interface Lineage {
@@ -9,6 +10,8 @@ export interface Lineage {
   readonly by?: string
   readonly at: number
   readonly label?: string
+  /** Which line of work it is on; absent at the root. */
+  readonly lane?: Lane
   readonly extras: JsonObject
 }
 
@@ -38,6 +41,7 @@ export function lineage(
   operation: Operation,
   parents: readonly string[],
   options: OperationOptions = {},
+  lane: Lane = rootLane,
 ): Lineage {
   checkOptions(options, operation)
   const { by, label, at = Date.now(), extras } = options
@@ -54,6 +58,7 @@ export function lineage(
   if (by !== undefined) line.by = by
   line.extras = extras === undefined ? noExtras : (toJson(extras, `${operation}: extras`) as JsonObject)
   if (label !== undefined) line.label = label
+  if (lane !== rootLane) line.lane = lane
   line.operation = operation
   line.parents = Object.freeze(parents)
   return Object.freeze(line)
@@ -62,8 +67,17 @@ export function lineage(
 /**
  * The lineage of a plain append. Most are never looked at, so this one is frozen when it is first shown and not when it is made.
  */
-export function appendedTo(parent: string): Lineage {
-  return { at: Date.now(), extras: noExtras, operation: 'append', parents: [parent] }
+export function appendedTo(parent: string, lane: Lane | undefined): Lineage {
+  return lane === undefined
+    ? { at: Date.now(), extras: noExtras, operation: 'append', parents: [parent] }
+    : { at: Date.now(), extras: noExtras, lane, operation: 'append', parents: [parent] }
+}
+
+/** The lineage of a call that was made before its input was there, on the lane of that input. */
+export function onLane(line: Lineage, lane: Lane | undefined): Lineage {
+  if (line.lane === lane) return line
+  const { lane: _, ...rest } = line
+  return lane === undefined ? rest : { ...rest, lane }
 }
 
 /** A lineage as anybody outside may have it. */

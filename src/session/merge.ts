@@ -5,19 +5,16 @@ import { commonAncestor } from './ancestor.ts'
 import { commonBranch } from './branch.ts'
 import { backwards, chunkAt, chunksFrom, isLinked, lengthOf, link, previousOf, relink } from './chain.ts'
 import type { Chunk, ChunkBody, ChunkInput, MergedBranch } from './chunk.ts'
+import type { OnConflict } from './files.ts'
 import { identityOf } from './identity.ts'
+import { joinFiles } from './join-files.ts'
+import { commonLane, rootLane } from './lane.ts'
 import { lineage, type OperationOptions } from './lineage.ts'
 import { CountedUsage } from './merge-usage.ts'
 import { parseChunk } from './parse.ts'
 import { checkSamePlace } from './placement.ts'
 import { anchored } from './summary.ts'
-import { linkAll, type SessionValue } from './value.ts'
-
-/** One of the sessions being merged, with the chunks it has of its own. */
-export interface Side {
-  readonly value: SessionValue
-  readonly chunks: readonly Chunk[]
-}
+import { linkAll, type SessionValue, type Side } from './value.ts'
 
 /** Decides what follows the shared history: chunks of the sides, new chunks, or both. */
 export type Choose = (
@@ -33,6 +30,7 @@ export async function merge(
   values: readonly SessionValue[],
   policy: 'concat' | 'ours' | 'theirs' | Choose,
   options: OperationOptions = {},
+  onConflict: OnConflict = 'refuse',
 ): Promise<SessionValue> {
   const [ours, ...others] = values
   if (ours === undefined || others.length === 0) {
@@ -43,11 +41,14 @@ export async function merge(
   const base = sharedBy(values)
   const sides = values.map(value => ({ value, chunks: chunksFrom(value.tip, lengthOf(base)) }))
   const chosen = await choose(policy, base, sides)
+  const lane = commonLane(values.map(value => value.lineage.lane ?? rootLane))
+  const files = await joinFiles(base, sidesOf(policy, sides), lane, onConflict)
 
   const from = lineage(
     'merge',
     values.map(value => value.id),
     options,
+    lane,
   )
   const branch = commonBranch(values.map(value => value.branch))
   // What a fixed policy chose are the sides' own chunks; what a function returned may be anything.
@@ -62,12 +63,19 @@ export async function merge(
       branches: sides.map(describe),
       ancestor: base?.id ?? null,
       policy: name,
+      ...files,
       ...(options.by !== undefined && { by: options.by }),
       ...counted.leftOut(sides.flatMap(side => side.chunks)),
     },
     from.at,
   )
   return { id: newId(), tip: linkAll(joined, [record], branch), branch, lineage: from }
+}
+
+/** The sides whose files count. */
+function sidesOf(policy: 'concat' | 'ours' | 'theirs' | Choose, sides: readonly Side[]): readonly Side[] {
+  if (policy === 'ours') return sides.slice(0, 1)
+  return policy === 'theirs' ? sides.slice(1) : sides
 }
 
 /** The history that all of them share. */

@@ -6,6 +6,7 @@ import { foldAt, lengthOf } from './chain.ts'
 import type { Chunk, ChunkInput } from './chunk.ts'
 import { ChunkList } from './chunk-list.ts'
 import { diff, type SessionDiff } from './diff.ts'
+import type { OnConflict } from './files.ts'
 import { type ReadOptions, readSession } from './jsonl/read.ts'
 import { writeSession } from './jsonl/write.ts'
 import { checkOptions, type Lineage, type OperationOptions, shown } from './lineage.ts'
@@ -18,7 +19,7 @@ import { printSession } from './print.ts'
 import { stateOn } from './state.ts'
 import { lastText } from './summary.ts'
 import type { Usage } from './usage.ts'
-import { append, create, detach, fork, rewind, type SessionValue } from './value.ts'
+import { append, create, detach, fork, place, rewind, type SessionValue } from './value.ts'
 import { type Verification, type VerificationProblem, verify } from './verify.ts'
 
 export interface ForkOptions extends OperationOptions {
@@ -29,6 +30,8 @@ export interface ForkOptions extends OperationOptions {
 export interface MergeOptions extends OperationOptions {
   /** What follows the shared history: every branch's chunks in turn (default), one side's, or what a function returns. */
   readonly policy?: 'concat' | 'ours' | 'theirs' | MergePolicy
+  /** What becomes of files that the branches changed differently; `refuse` by default. */
+  readonly onConflict?: OnConflict
 }
 
 /** Chooses or writes the chunks that follow the shared history, for example a synthesis written by an agent. */
@@ -170,8 +173,9 @@ export class Session {
   /** Places the session: tools run there from here on. */
   to(backend: string, spec?: string | JsonObject, options: OperationOptions = {}): Session {
     checkOptions(options, 'to')
-    const placed = append(this.#value, [{ kind: 'placement', backend, spec, by: options.by }], options)
-    return wrap({ ...placed, lineage: Object.freeze({ ...placed.lineage, operation: 'to' }) })
+    return wrap(
+      place(this.#value, { kind: 'placement', backend, spec, by: options.by } as ChunkInput, options),
+    )
   }
 
   /** A branch of its own: what happens on it is told apart from what happens on every other. */
@@ -180,7 +184,7 @@ export class Session {
       typeof labelOrOptions === 'string' ? { label: labelOrOptions } : checkForkOptions(labelOrOptions)
     const extras = workspace === undefined ? options.extras : { ...options.extras, workspace }
     const named = extras === undefined ? options : { ...options, extras }
-    const forked = fork(this.#value, label, this.#forks, named)
+    const forked = fork(this.#value, label, this.#forks, named, workspace)
     // Counted only once it was made: a refused fork must not number the next one differently.
     this.#forks++
     return wrap(forked)
@@ -228,13 +232,16 @@ export class Session {
 
   async merge(others: Session | readonly Session[], options: MergeOptions = {}): Promise<Session> {
     checkOptions(options, 'merge')
-    const { policy = 'concat', ...operation } = options
+    const { policy = 'concat', onConflict, ...operation } = options
     const sessions: Session[] = [this, ...(Array.isArray(others) ? others : [others])]
-    return wrap(await merge(sessions.map(valueFrom), choice(policy, sessions), operation))
+    return wrap(
+      await merge(sessions.map(valueFrom), choice(policy, sessions), operation, checkOnConflict(onConflict)),
+    )
   }
 
+  /** What each side said and did since the last chunk they share, and how its files differ from those of that time. */
   async diff(other: Session): Promise<SessionDiff> {
-    return diff(this.#value.tip, valueFrom(other).tip)
+    return diff(this.#value, valueFrom(other))
   }
 
   /**
@@ -295,6 +302,15 @@ function choice(
     }))
     return policy(wrap(base ? rewind(first.value, base.index, {}) : create(undefined)), branches)
   }
+}
+
+function checkOnConflict(onConflict: OnConflict = 'refuse'): OnConflict {
+  const words: readonly unknown[] = ['refuse', 'ours', 'theirs', 'markers']
+  if (typeof onConflict === 'function' || words.includes(onConflict)) return onConflict
+  throw new RathError(
+    'invalid-argument',
+    `merge: onConflict is 'refuse', 'ours', 'theirs', 'markers' or a function, not ${show(onConflict)}.`,
+  )
 }
 
 function checkForkOptions(options: ForkOptions): ForkOptions {

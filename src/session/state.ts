@@ -50,6 +50,8 @@ export function perceive(
       return chunk.injected ? { kind: chunk.kind, injected: chunk.injected } : undefined
     case 'placement':
       return { kind: chunk.kind, backend: chunk.backend, tree: chunk.workspace?.tree ?? null }
+    case 'merge':
+      return chunk.tree ? { kind: chunk.kind, tree: chunk.tree } : undefined
     case 'compress':
       return { kind: chunk.kind, summary: chunk.summary, ...replacedBy(chunk, earlier()) }
     default:

@@ -3,6 +3,7 @@ import { newId } from '../base/ids.ts'
 import { type Branch, branchOff, checkLabel, trunk } from './branch.ts'
 import { backwards, chunkAt, isLinked, knownId, lengthOf, link, newLink, previousOf } from './chain.ts'
 import type { Chunk, ChunkBody, ChunkInput } from './chunk.ts'
+import { laneOff, placedOn, rootLane } from './lane.ts'
 import { appendedTo, type Lineage, lineage, type OperationOptions } from './lineage.ts'
 import { parseChunk, withField } from './parse.ts'
 import { anchored } from './summary.ts'
@@ -13,6 +14,12 @@ export interface SessionValue {
   readonly tip: Chunk | undefined
   readonly branch: Branch
   readonly lineage: Lineage
+}
+
+/** One of several sessions that are looked at together, with the chunks it has of its own. */
+export interface Side {
+  readonly value: SessionValue
+  readonly chunks: readonly Chunk[]
 }
 
 export function create(input: ChunkInput | undefined, options: OperationOptions = {}): SessionValue {
@@ -27,13 +34,21 @@ export function append(
   inputs: readonly unknown[],
   options?: OperationOptions,
 ): SessionValue {
-  const from = options ? lineage('append', [value.id], options) : appendedTo(value.id)
+  const { lane } = value.lineage
+  const from = options ? lineage('append', [value.id], options, lane) : appendedTo(value.id, lane)
   const { branch } = value
   const bodies = inputs.map((input, i) =>
     bodyOf(value, input, from.at, inputs.length === 1 ? 'chunk' : `chunk ${i}`),
   )
   const tip = linkAll(value.tip, bodies, branch)
   return { id: newId(), tip, branch, lineage: from }
+}
+
+/** Adds where the session works from here on. */
+export function place(value: SessionValue, input: ChunkInput, options: OperationOptions): SessionValue {
+  const placed = append(value, [input], options)
+  const lane = placedOn(value.lineage.lane ?? rootLane, placed.id)
+  return { ...placed, lineage: lineage('to', [value.id], { ...options, at: placed.lineage.at }, lane) }
 }
 
 function bodyOf(value: SessionValue, input: unknown, at: number, name: string): ChunkBody {
@@ -61,21 +76,29 @@ export function fork(
   label: string | undefined,
   ordinal: number,
   options: OperationOptions,
+  workspace?: 'own' | 'shared',
 ): SessionValue {
   if (label !== undefined) checkLabel(label)
   const branch = branchOff(value.branch, label, ordinal)
   const named = label === undefined ? options : { ...options, label }
-  return { ...value, id: newId(), branch, lineage: lineage('fork', [value.id], named) }
+  const id = newId()
+  const lane = laneOff(value.lineage.lane ?? rootLane, id, workspace)
+  return { ...value, id, branch, lineage: lineage('fork', [value.id], named, lane) }
 }
 
 export function detach(value: SessionValue, options: OperationOptions): SessionValue {
-  return { ...value, id: newId(), lineage: lineage('detach', [], options) }
+  return { ...value, id: newId(), lineage: lineage('detach', [], options, value.lineage.lane) }
 }
 
-/** The session as it was at a chunk. It stays on its branch: going on from there equals never having gone further. */
+/**
+ * The session as it was at a chunk. It stays on its branch: going on from there equals never having gone further. Its lane is a new one,
+ * as its files are those of that time.
+ */
 export function rewind(value: SessionValue, to: string | number, options: OperationOptions): SessionValue {
   const tip = typeof to === 'number' ? byIndex(value.tip, to) : byId(value.tip, to)
-  return { ...value, id: newId(), tip, lineage: lineage('rewind', [value.id], options) }
+  const id = newId()
+  const lane = laneOff(value.lineage.lane ?? rootLane, id)
+  return { ...value, id, tip, lineage: lineage('rewind', [value.id], options, lane) }
 }
 
 function byIndex(tip: Chunk | undefined, index: number): Chunk {

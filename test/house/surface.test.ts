@@ -256,6 +256,7 @@ test('the table of error codes is closed, with the retry and blame of each', () 
     'invalid-chunk': ['never', 'caller'],
     'foreign-chunk': ['never', 'caller'],
     'unknown-chunk': ['never', 'caller'],
+    'merge-conflict': ['never', 'caller'],
     'merge-nothing': ['never', 'caller'],
     'placement-conflict': ['never', 'caller'],
     'graph-incomplete': ['never', 'caller'],
@@ -313,6 +314,10 @@ test('the table of error codes is closed, with the retry and blame of each', () 
     'path-outside': ['never', 'model'],
     'path-missing': ['never', 'model'],
     'path-kind': ['never', 'model'],
+    'unknown-memory': ['never', 'caller'],
+    'memory-missing': ['never', 'caller'],
+    'memory-unsupported': ['never', 'caller'],
+    'resource-refused': ['never', 'caller'],
     'format-malformed': ['never', 'caller'],
     'format-newer': ['never', 'caller'],
   }

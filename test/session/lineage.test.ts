@@ -39,10 +39,12 @@ describe('lineage', () => {
       ...recorded,
     })
     expect(start.fork('a').lineage).toMatchObject({ parents: [start.id], operation: 'fork', label: 'a' })
-    expect(start.fork({ label: 'b', workspace: 'shared', ...options }).lineage).toEqual({
+    const shared = start.fork({ label: 'b', workspace: 'shared', ...options })
+    expect(shared.lineage).toEqual({
       parents: [start.id],
       operation: 'fork',
       label: 'b',
+      lane: `~${shared.id}`,
       ...recorded,
       extras: { run: 'r1', workspace: 'shared' },
     })
@@ -101,7 +103,14 @@ describe('lineage', () => {
       head: session.head,
       branch: 'a',
       length: 1,
-      lineage: { parents: [session.lineage.parents[0]], operation: 'fork', label: 'a', at: 4, extras: {} },
+      lineage: {
+        parents: [session.lineage.parents[0]],
+        operation: 'fork',
+        label: 'a',
+        lane: session.id,
+        at: 4,
+        extras: {},
+      },
     })
   })
 })

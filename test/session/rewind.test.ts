@@ -19,6 +19,7 @@ describe('rewind', () => {
     expect(back.lineage).toEqual({
       parents: [session.id],
       operation: 'rewind',
+      lane: back.id,
       by: 'ann',
       label: 'retry',
       at: 5,

@@ -108,6 +108,7 @@ const lineageRecord = record(
       by: nonEmpty,
       at: number,
       label: nonEmpty,
+      lane: nonEmpty,
       extras: jsonObject,
     },
     ['parents', 'operation', 'at', 'extras'],

@@ -1,0 +1,69 @@
+import type { Digest } from '../base/digest.ts'
+import type { FileChange, MergeConflict } from './chunk.ts'
+import type { Lane } from './lane.ts'
+import type { Placement } from './placement.ts'
+
+/**
+ * What a session needs done with files, which this layer cannot do itself: it is pure and runs in a browser. The layer that opens sandboxes
+ * provides it.
+ */
+export interface SessionFiles {
+  /**
+   * Merges trees three ways and brings the result to the files of `into`. Refused with `merge-conflict` and the paths, with nothing
+   * written, when they do not fit and `onConflict` does not settle it.
+   */
+  join(request: JoinRequest): Promise<JoinedFiles>
+  /** How one tree differs from another. */
+  changes(from: Digest, to: Digest): Promise<readonly FileChange[]>
+}
+
+export interface JoinRequest {
+  readonly base: Digest | undefined
+  readonly sides: readonly { readonly tree: Digest; readonly branch: string; readonly lane: Lane }[]
+  /** The lane of the merged session, and where it is placed. */
+  readonly into: Lane
+  readonly placement: Placement | undefined
+  readonly onConflict: OnConflict
+}
+
+export interface JoinedFiles {
+  readonly tree: Digest
+  readonly conflicts: readonly MergeConflict[]
+}
+
+/**
+ * What a merge does where both sides changed the same lines: refuse with the list of paths (default), take one side's file, keep both with
+ * markers, or what a function says of each.
+ */
+export type OnConflict = 'refuse' | 'ours' | 'theirs' | 'markers' | SettleConflict
+
+export type SettleConflict = (conflict: FileConflict) => Settlement | Promise<Settlement>
+
+/** A file that two sides changed differently. What a side has deleted, or never had, is null. */
+export interface FileConflict {
+  readonly path: string
+  /** `content`, `add-add`, `modify-delete`, `binary`, `type` or `mode`. */
+  readonly kind: string
+  readonly base: Uint8Array | null
+  readonly ours: Uint8Array | null
+  readonly theirs: Uint8Array | null
+}
+
+/** One side's file, both with markers, other bytes, or no file; with `by`, who decided. */
+export type Settlement =
+  | 'ours'
+  | 'theirs'
+  | 'markers'
+  | { readonly content: string | Uint8Array | null; readonly by?: string }
+  | { readonly take: 'ours' | 'theirs' | 'markers'; readonly by?: string }
+
+let provided: SessionFiles | undefined
+
+/** Called by the layer that has them. */
+export function provideFiles(files: SessionFiles | undefined): void {
+  provided = files
+}
+
+export function sessionFiles(): SessionFiles | undefined {
+  return provided
+}

@@ -1,0 +1,50 @@
+import type { Digest } from '../base/digest.ts'
+import { RathError } from '../base/errors.ts'
+import { foldAt } from './chain.ts'
+import type { Chunk } from './chunk.ts'
+import { type JoinedFiles, type OnConflict, sessionFiles } from './files.ts'
+import { type Lane, rootLane } from './lane.ts'
+import { placementAt } from './placement.ts'
+import type { Side } from './value.ts'
+
+/** What a merge records of the files: the joined tree, and what had to be settled. Nothing when no side has any. */
+export async function joinFiles(
+  base: Chunk | undefined,
+  sides: readonly Side[],
+  into: Lane,
+  onConflict: OnConflict,
+): Promise<Partial<JoinedFiles>> {
+  const from = baseTree(base, sides)
+  const known = sides.flatMap(({ value }) => {
+    const tree = foldAt(value.tip).tree
+    return tree === undefined ? [] : [{ tree, branch: value.branch, lane: value.lineage.lane ?? rootLane }]
+  })
+  if (known.length === 0) return {}
+  const files = sessionFiles()
+  if (files === undefined) return { tree: treeWithoutFiles(from, known) }
+  const placement = sides.map(({ value }) => placementAt(value.tip)).find(placed => placed !== undefined)
+  const { tree, conflicts } = await files.join({ base: from, sides: known, into, placement, onConflict })
+  return conflicts.length > 0 ? { tree, conflicts } : { tree }
+}
+
+/** The files that the sides began with: those of the shared history, or what the first call on any side found. */
+export function baseTree(base: Chunk | undefined, sides: readonly Side[]): Digest | undefined {
+  const shared = foldAt(base).tree
+  if (shared !== undefined) return shared
+  for (const { chunks } of sides) {
+    for (const chunk of chunks) if (chunk.kind === 'tool-result' && chunk.before) return chunk.before
+  }
+  return undefined
+}
+
+/** Where no files can be read, only sides that do not differ fit together, or differ from the base on one side alone. */
+function treeWithoutFiles(base: Digest | undefined, sides: readonly { readonly tree: Digest }[]): Digest {
+  const changed = new Set(sides.map(side => side.tree))
+  if (changed.size > 1 && base !== undefined) changed.delete(base)
+  const [tree, ...others] = changed
+  if (tree !== undefined && others.length === 0) return tree
+  throw new RathError(
+    'merge-conflict',
+    "These sessions changed their files differently, and here files cannot be read. Merge them where openrath runs, or with policy 'ours' or 'theirs'.",
+  )
+}
