@@ -1,4 +1,12 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
+
+// What tests and the programs they start keep outside their own folders goes here, and not to the home of whoever runs them.
+const home = mkdtempSync(join(tmpdir(), 'openrath-home-'))
+process.env.OPENRATH_HOME = home
+process.on('exit', () => rmSync(home, { recursive: true, force: true }))
 
 export default defineConfig({
   test: {
@@ -17,7 +25,16 @@ export default defineConfig({
       { test: { name: 'flow', include: ['test/flow/**/*.test.ts'] } },
       { test: { name: 'run', include: ['test/run/**/*.test.ts'] } },
       { test: { name: 'sandbox', include: ['test/sandbox/**/*.test.ts'], testTimeout: 60_000 } },
+      {
+        test: {
+          name: 'memory',
+          include: ['test/memory/**/*.test.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
       { test: { name: 'model', include: ['test/model/**/*.test.ts'] } },
+      { test: { name: 'evidence', include: ['test/evidence/**/*.test.ts'], testTimeout: 60_000 } },
       { test: { name: 'house', include: ['test/house/**/*.test.ts'], testTimeout: 120_000 } },
     ],
   },

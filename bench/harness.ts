@@ -1,7 +1,7 @@
 /** A figure of one line of the table. Times are in nanoseconds. */
 export interface Figure {
   readonly value: number
-  readonly unit: 'ns' | 'bytes' | 'exponent'
+  readonly unit: 'ns' | 'bytes' | 'exponent' | 'percent' | 'share'
   /** What was measured, where the line's own text does not say it. */
   readonly name?: string
 }
@@ -13,9 +13,10 @@ export interface Spread {
   readonly high: number
 }
 
-/** What a line promises: its ratio, or its own value where there is no ratio, stays at or below a number. */
+/** What a line promises: its ratio, or its own value where there is no ratio, stays at or below a number; with `least`, at or above. */
 export interface Target {
   readonly of: 'ratio' | 'value'
+  readonly least?: boolean
   readonly limit: number
   /** True when the limit itself is still allowed. */
   readonly inclusive: boolean
@@ -36,6 +37,7 @@ export type Bench = (report: (line: Line) => void) => Promise<void>
 
 export const ratioAtMost = (limit: number): Target => ({ of: 'ratio', limit, inclusive: true })
 export const valueBelow = (limit: number): Target => ({ of: 'value', limit, inclusive: false })
+export const valueAtLeast = (limit: number): Target => ({ of: 'value', limit, inclusive: true, least: true })
 
 /**
  * Something to time. `prepare` makes what a run needs, `finish` puts it away, and neither is timed; `operations` is how many
@@ -232,6 +234,7 @@ export function judge(line: Omit<Line, 'target' | 'met'>, target: Target | undef
   if (target === undefined) return line
   const value = target.of === 'ratio' ? line.ratio?.median : line.ours.value
   if (value === undefined) throw new Error(`"${line.what}" has a target for a ratio and no baseline.`)
+  if (target.least) return { ...line, target, met: value >= target.limit }
   return { ...line, target, met: target.inclusive ? value <= target.limit : value < target.limit }
 }
 

@@ -39,7 +39,9 @@ function printFigure({ value, unit, name }: Figure): string {
 
 function printValue(value: number, unit: Figure['unit']): string {
   if (unit === 'exponent') return `n^${value.toFixed(2)}`
-  if (unit === 'bytes') return `${round(value)} B`
+  if (unit === 'bytes') return value < 1e6 ? `${round(value)} B` : `${round(value / 1e6)} MB`
+  if (unit === 'percent') return `${value.toFixed(1)} %`
+  if (unit === 'share') return value.toFixed(3)
   if (value < 1e3) return `${round(value)} ns`
   if (value < 1e6) return `${round(value / 1e3)} µs`
   if (value < 1e9) return `${round(value / 1e6)} ms`
@@ -50,8 +52,8 @@ function printRatio({ median, low, high }: Spread): string {
   return `${round(median)}x (${round(low)}–${round(high)})`
 }
 
-function printTarget({ of, limit, inclusive }: Target, { unit }: Figure): string {
-  const sign = inclusive ? '≤' : '<'
+function printTarget({ of, limit, inclusive, least }: Target, { unit }: Figure): string {
+  const sign = least ? '≥' : inclusive ? '≤' : '<'
   if (of === 'ratio') return `${sign} ${Number(limit.toFixed(2))}x`
   return unit === 'exponent' ? `${sign} n^${limit}` : `${sign} ${printValue(limit, unit)}`
 }

@@ -62,11 +62,27 @@ export type { AutoCompress } from './run/auto-compress.ts'
 export type { BudgetLimits } from './run/budget.ts'
 export type { SessionInput } from './run/call.ts'
 export type { Approve, CallOptions } from './run/context.ts'
+export type { ApprovalAnswer } from './run/decide.ts'
+export type { Divergence, DivergenceCause } from './run/divergence.ts'
+export { type EffectOptions, effect, type ForwardContext } from './run/effect.ts'
 export type { EventListener, RunEnd, RunEvent } from './run/event.ts'
 export type { Keep } from './run/keep.ts'
 export { openStore } from './run/open-store.ts'
 export { PendingSession } from './run/pending-session.ts'
-export { configure, createRuntime, type Runtime, type RuntimeOptions } from './run/runtime.ts'
+export type { ReplayReport } from './run/replay.ts'
+export type { ReplayMode, ToolComparison } from './run/replay-door.ts'
+export type { RunReport, Spent } from './run/report.ts'
+export type { RunModule, Runnable } from './run/resume.ts'
+export type { Reviewed } from './run/review.ts'
+export type { OpenApproval } from './run/run.ts'
+export {
+  configure,
+  createRuntime,
+  type RunOptions,
+  type Runtime,
+  type RuntimeOptions,
+} from './run/runtime.ts'
+export type { Unfinished } from './run/unfinished.ts'
 export { type LocalOptions, localBackend } from './sandbox/drivers/local/driver.ts'
 export type { LocalSpec } from './sandbox/drivers/local/local-spec.ts'
 export type {

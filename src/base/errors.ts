@@ -28,6 +28,10 @@ const codes = {
   'run-exists': ['never', 'caller'],
   'run-owned': ['after', 'caller'],
   'run-fenced': ['never', 'runtime'],
+  'run-waiting': ['after', 'caller'],
+  'needs-review': ['after', 'caller'],
+  'replay-diverged': ['never', 'caller'],
+  'unknown-approval': ['never', 'caller'],
   'journal-conflict': ['never', 'runtime'],
   'store-busy': ['after', 'runtime'],
   'store-full': ['after', 'runtime'],
@@ -57,6 +61,7 @@ const codes = {
   'script-mismatch': ['never', 'caller'],
   'recording-missing': ['never', 'caller'],
   'missing-package': ['never', 'caller'],
+  'missing-program': ['never', 'caller'],
   'tool-arguments': ['never', 'model'],
   'tool-result': ['never', 'tool'],
   'tool-failed': ['never', 'tool'],
@@ -65,6 +70,7 @@ const codes = {
   'placement-missing': ['never', 'caller'],
   'sandbox-unavailable': ['never', 'caller'],
   'sandbox-unsupported': ['never', 'caller'],
+  'workspace-moved': ['never', 'caller'],
   'sandbox-closed': ['never', 'caller'],
   'sandbox-failed': ['never', 'sandbox'],
   'path-outside': ['never', 'model'],
@@ -74,8 +80,10 @@ const codes = {
   'memory-missing': ['never', 'caller'],
   'memory-unsupported': ['never', 'caller'],
   'resource-refused': ['never', 'caller'],
+  'workspace-too-big': ['never', 'caller'],
   'format-malformed': ['never', 'caller'],
   'format-newer': ['never', 'caller'],
+  'bundle-altered': ['never', 'caller'],
 } as const satisfies Record<string, readonly [Retry, Blame]>
 
 export type ErrorCode = keyof typeof codes

@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { RathError, show } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
+import type { Committed, FindOptions, Hit, Memory } from '../memory/spec.ts'
 import type { Provider } from '../model/provider.ts'
 import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resolve.ts'
 import type { RetryOptions } from '../model/retry.ts'
@@ -10,8 +11,13 @@ import type { Approve, CallOptions } from '../run/context.ts'
 import { currentContext } from '../run/context.ts'
 import type { EventListener } from '../run/event.ts'
 import { runLoop } from '../run/loop.ts'
+import { AgentMemory, type CommitMemoryOptions, type RememberOptions } from '../run/memory/agent-memory.ts'
+import { checkMemory, type MemoryLike } from '../run/memory/memories.ts'
+import type { RecallPolicy } from '../run/memory/recall-policy.ts'
 import { type OutputSpec, outputSpec } from '../run/output.ts'
-import { Session } from '../session/session.ts'
+import { defaultRuntime } from '../run/runtime.ts'
+import { onLane } from '../session/lineage.ts'
+import { Session, sessionOf, valueFrom } from '../session/session.ts'
 import { type BuiltinName, builtinTools, withBuiltins } from '../tool/builtin/builtin-tools.ts'
 import { type FlowToolCall, toTool } from '../tool/flow-tool-call.ts'
 import type { Policy } from '../tool/policy/policy.ts'
@@ -31,6 +37,12 @@ export interface AgentOptions {
   readonly tools?: readonly (Tool | FlowToolCall)[]
   /** The tools for files and commands where the session is placed: all by default, those named, or none. */
   readonly builtins?: boolean | readonly BuiltinName[]
+  /** Recalled from before an answer, and for `remember`, `recall`, `commit` and `forget`: `'local'`, a preset, a spec, a backend, an open store. */
+  readonly memory?: MemoryLike
+  /** What is recalled and how the model is shown it; `false` recalls only when asked. */
+  readonly recall?: RecallPolicy | false
+  /** Commits the session to memory after each call, as it is or by a model. */
+  readonly commitOnForward?: boolean | CommitMemoryOptions
   /** The answer must be JSON of this shape. */
   readonly output?: StandardSchemaV1 | JsonObject
   /** Model calls before the run is cut short; 64 by default. */
@@ -41,6 +53,8 @@ export interface AgentOptions {
   readonly retry?: RetryOptions
   readonly policy?: Policy
   readonly approve?: Approve
+  /** Milliseconds that a question to a person stays open; no limit by default. */
+  readonly approveWithin?: number
   readonly onEvent?: EventListener
 }
 
@@ -62,6 +76,9 @@ const optionNames: { readonly [Name in keyof Required<AgentOptions>]: true } = {
   description: true,
   tools: true,
   builtins: true,
+  memory: true,
+  recall: true,
+  commitOnForward: true,
   output: true,
   maxRounds: true,
   autoCompress: true,
@@ -69,6 +86,7 @@ const optionNames: { readonly [Name in keyof Required<AgentOptions>]: true } = {
   retry: true,
   policy: true,
   approve: true,
+  approveWithin: true,
   onEvent: true,
 }
 
@@ -81,6 +99,7 @@ export class Agent extends Workflow {
   readonly maxRounds: number
   readonly #options: AgentOptions
   readonly #output: OutputSpec | undefined
+  readonly #memory: AgentMemory | undefined
   #model: ResolvedModel
   #tools: ReadonlyMap<string, Tool>
 
@@ -101,6 +120,7 @@ export class Agent extends Workflow {
     this.maxRounds = maxRounds
     if (options.autoCompress) checkAutoCompress(options.autoCompress)
     this.#options = options
+    this.#memory = memoryOf(options, this)
     this.#output = options.output && outputSpec(options.output, this.name)
     this.#tools = withBuiltins(builtinTools(builtins), tools.map(toTool))
   }
@@ -115,7 +135,11 @@ export class Agent extends Workflow {
   }
 
   get param(): AgentParam {
-    return { session: this.prompt, provider: this.#model.provider ?? this.#model, memory: undefined }
+    return {
+      session: this.prompt,
+      provider: this.#model.provider ?? this.#model,
+      memory: this.#options.memory,
+    }
   }
 
   get tools(): readonly Tool[] {
@@ -140,11 +164,12 @@ export class Agent extends Workflow {
   }
 
   override get callOptions(): CallOptions {
-    const { budget = this.model.budget, policy, approve, onEvent } = this.#options
+    const { budget = this.model.budget, policy, approve, approveWithin, onEvent } = this.#options
     return {
       ...(budget && { budget }),
       ...(policy && { policy }),
       ...(approve && { approve }),
+      ...(approveWithin !== undefined && { approveWithin }),
       ...(onEvent && { onEvent }),
     }
   }
@@ -162,6 +187,7 @@ export class Agent extends Workflow {
       agent: this.param,
       model: this.#model,
       tools: this.tools,
+      ...(this.#memory && { memories: [this.#memory.name] }),
       ...(budget && { budget }),
       ...(approve && { approves: true }),
       unknown: [`how many of its ${this.maxRounds} rounds it takes, and which tools the model calls`],
@@ -203,9 +229,44 @@ export class Agent extends Workflow {
         maxRounds: this.maxRounds,
         output: this.#output,
         autoCompress: this.#options.autoCompress,
+        memory: this.#memory,
+        commit: commitOptions(this.#options.commitOnForward),
       },
       session,
       context,
+    )
+  }
+
+  /** Keeps a text. On a branch, others see it when the branch is committed. */
+  remember(text: string, options?: RememberOptions): Promise<Memory> {
+    return this.#remembering().remember(text, options)
+  }
+
+  /** What fits a query, best first; nothing that fits is an empty list. */
+  recall(query: string, options?: FindOptions): Promise<readonly Hit[]> {
+    return this.#remembering().recall(query, options)
+  }
+
+  /** Keeps what a session said and did so that it can be found again, or what a model makes of it. Again writes only what is new. */
+  commit(session: Session, options?: CommitMemoryOptions): Promise<Committed> {
+    return this.#remembering().commit(session, options)
+  }
+
+  /** Ends an entry, by its id or URI; it is found no more. Returns how many there were. */
+  forget(ref: string): Promise<number> {
+    return this.#remembering().forget(ref)
+  }
+
+  /** Lets go of its memory. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await (currentContext()?.runtime ?? defaultRuntime()).memories.release(this)
+  }
+
+  #remembering(): AgentMemory {
+    if (this.#memory) return this.#memory
+    throw new RathError(
+      'memory-missing',
+      `${this.name} has no memory; give it one: new Agent(prompt, { memory: 'local' }).`,
     )
   }
 
@@ -227,15 +288,32 @@ export class Agent extends Workflow {
       run: async ({ request }: { request: string }, { signal, session }) => {
         const placement = session.placement
         const asked = Session.fromUserMessage(request)
-        const own = placement ? asked.to(placement.backend, placement.spec) : asked
+        const own = placement ? besides(asked.to(placement.backend, placement.spec), session) : asked
         if (placement) currentContext()?.runtime.places.share(own, session)
         const out = await this(own, { signal })
         return { text: out.text, session: out.id }
       },
     })
-    agentOf.set(made, this)
-    return made
+    const agentTool = { ...made, resumable: true }
+    agentOf.set(agentTool, this)
+    return agentTool
   }
+}
+
+/** On the lane of another session: it works in the same files. */
+function besides(session: Session, other: Session): Session {
+  const value = valueFrom(session)
+  return sessionOf({ ...value, lineage: onLane(value.lineage, other.lineage.lane) })
+}
+
+function memoryOf({ memory, recall }: AgentOptions, agent: Agent): AgentMemory | undefined {
+  if (memory === undefined) return undefined
+  checkMemory(memory)
+  return new AgentMemory(memory, agent, recall)
+}
+
+function commitOptions(commit: AgentOptions['commitOnForward']): CommitMemoryOptions | undefined {
+  return commit === true ? {} : commit || undefined
 }
 
 /** An option that does nothing would be taken for one that works. */

@@ -1,6 +1,8 @@
 import { cancelledError, LinkedAbort } from '../base/abort.ts'
 import { RathError, show } from '../base/errors.ts'
+import { stopsRun } from '../base/run-stop.ts'
 import { currentContext } from '../run/context.ts'
+import { scopeIn } from '../run/scope.ts'
 import type { Session } from '../session/session.ts'
 import type { Workflow } from './workflow.ts'
 
@@ -45,13 +47,49 @@ export interface Ended {
 export async function fanOut(
   branches: readonly Branch[],
   until: 'all' | 'first',
+  options: FanOutOptions,
+): Promise<readonly Ended[]> {
+  const context = currentContext()
+  if (until === 'all' || context === undefined) return runBranches(branches, until, options)
+  // Which one was first is a matter of luck, and so it is recorded: later only that one is run.
+  let ended: readonly Ended[] | undefined
+  const { value } = await context.run.door.pass(
+    {
+      kind: 'first',
+      session: context.input as Session,
+      request: branches.map(({ label }) => label),
+      sample: scopeIn(context).sample,
+      rule: 'read',
+      by: context.by,
+      light: true,
+      own: true,
+    },
+    async () => {
+      ended = await runBranches(branches, until, options)
+      return { value: ended.findIndex(end => end.session) }
+    },
+  )
+  if (ended) return ended
+  const all: Ended[] = branches.map(({ label, input }) => ({ label, input, failures: [] }))
+  const first = value as number
+  const [end] = await runBranches([branches[first] as Branch], until, options)
+  all[first] = end as Ended
+  return all
+}
+
+async function runBranches(
+  branches: readonly Branch[],
+  until: 'all' | 'first',
   { limit = Infinity, onFailure = 'fail' }: FanOutOptions,
 ): Promise<readonly Ended[]> {
-  const outer = currentContext()?.signal
+  const context = currentContext()
+  const outer = context?.signal
   using abort = new LinkedAbort(outer)
   const { retry, otherwise } = typeof onFailure === 'object' ? onFailure : { retry: 0, otherwise: onFailure }
   const ended: Ended[] = branches.map(({ label, input }) => ({ label, input, failures: [] }))
   let failed: RathError | undefined
+  /** A branch that waits for a person lets the others work. */
+  const waiting: RathError[] = []
   let next = 0
 
   const work = async (): Promise<void> => {
@@ -59,9 +97,15 @@ export async function fanOut(
       const i = next++
       const end = await attempt(branches[i] as Branch, retry, abort.signal)
       ended[i] = end
+      const last = end.failures.at(-1)
+      if (!end.session && last?.code === 'run-waiting') {
+        waiting.push(last)
+        continue
+      }
       if (end.session && until === 'first') abort.abort(new Error(`${end.label} was first`))
-      if (!end.session && until === 'all' && otherwise !== 'drop' && !abort.signal.aborted) {
-        failed = end.failures.at(-1)
+      const isFatal = stopsRun(last) || (until === 'all' && otherwise !== 'drop')
+      if (!end.session && isFatal && !abort.signal.aborted) {
+        failed = last
         abort.abort(new Error(`the branch ${end.label} failed`))
       }
     }
@@ -70,6 +114,9 @@ export async function fanOut(
 
   if (outer?.aborted) throw cancelledError(outer)
   if (failed) throw failed
+  if (until === 'first' && ended.some(end => end.session))
+    for (const error of waiting) context?.run.withdraw(error)
+  else if (waiting[0]) throw waiting[0]
   if (branches.length > 0 && ended.every(end => !end.session)) throw allFailed(ended)
   return ended
 }
@@ -85,7 +132,7 @@ async function attempt(
       return { label, input, failures, session: await layer(input, { signal }) }
     } catch (error) {
       failures.push(error as RathError)
-      if (signal.aborted || failures.length > retries) return { label, input, failures }
+      if (signal.aborted || stopsRun(error) || failures.length > retries) return { label, input, failures }
     }
   }
 }

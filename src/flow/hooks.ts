@@ -1,4 +1,5 @@
 import { RathError, show } from '../base/errors.ts'
+import type { ForwardContext } from '../run/effect.ts'
 import { Session } from '../session/session.ts'
 
 /** Called before `forward`. A session that it returns takes the place of the input. */
@@ -38,24 +39,30 @@ export function addHook(
 
 /** Runs `forward` with the hooks of its workflow around it, in the order they were added. */
 export function withHooks(
-  workflow: { readonly name: string; forward(session: Session): Session | Promise<Session> },
+  workflow: {
+    readonly name: string
+    forward(session: Session, context: ForwardContext): Session | Promise<Session>
+  },
   session: Session,
+  context: ForwardContext,
 ): Session | Promise<Session> {
   const hooks = registered.get(workflow)
-  if (hooks === undefined || hooks.before.size + hooks.after.size === 0) return workflow.forward(session)
-  return forwardWithin(workflow, hooks, session)
+  if (hooks === undefined || hooks.before.size + hooks.after.size === 0)
+    return workflow.forward(session, context)
+  return forwardWithin(workflow, hooks, session, context)
 }
 
 async function forwardWithin(
   workflow: Parameters<typeof withHooks>[0],
   { before, after }: Hooks,
   session: Session,
+  context: ForwardContext,
 ): Promise<Session> {
   let given = session
   for (const { hook } of [...before]) {
     given = await replacement(hook, 'before', workflow.name, given, () => hook(workflow as never, given))
   }
-  let result = await workflow.forward(given)
+  let result = await workflow.forward(given, context)
   for (const { hook } of [...after]) {
     result = await replacement(hook, 'after', workflow.name, result, () =>
       hook(workflow as never, given, result),

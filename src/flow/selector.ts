@@ -1,3 +1,4 @@
+import { digestOf } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { Provider } from '../model/provider.ts'
@@ -5,7 +6,7 @@ import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resol
 import type { RetryOptions } from '../model/retry.ts'
 import type { ModelAnswer, ModelRequest } from '../model/spec.ts'
 import { askAside, quiet, recorded } from '../run/aside.ts'
-import { BudgetSpent } from '../run/ask.ts'
+import { type About, BudgetSpent } from '../run/ask.ts'
 import { call, type SessionInput } from '../run/call.ts'
 import type { RunContext } from '../run/context.ts'
 import type { Recorder } from '../run/recorder.ts'
@@ -112,14 +113,15 @@ export class Selector extends ModelPart {
     for (let round = 1; round <= this.limit; round++) {
       const { spent } = context.budget
       if (spent) return this.#stop(recorder, candidates, spent, usage)
+      const asked = question(candidates, said)
       const messages: Message[] = [
         { role: 'system', content: [{ type: 'text', text: this.instruction }] },
         ...history,
-        { role: 'user', content: [{ type: 'text', text: question(candidates, said) }] },
+        { role: 'user', content: [{ type: 'text', text: asked }] },
       ]
       let answer: ModelAnswer
       try {
-        answer = await this.#ask(messages, forms, recorder, context)
+        answer = await this.#ask(messages, asked, forms, recorder, context)
       } catch (error) {
         if (!(error instanceof BudgetSpent)) throw error
         return this.#stop(recorder, candidates, error.message, usage)
@@ -137,15 +139,20 @@ export class Selector extends ModelPart {
   /** Asks for JSON of a shape; a model that refuses that is made to call a tool, and one that has no tools writes the key. */
   async #ask(
     messages: readonly Message[],
-    forms: Partial<ModelRequest>[],
+    asked: string,
+    forms: Form[],
     recorder: Recorder,
     context: RunContext,
   ): Promise<ModelAnswer> {
     const { settings, retry = {} } = this.model
     for (;;) {
       try {
-        const request = { messages, tools: [], settings, ...forms[0] }
-        return await askAside(quiet(this.model), request, this.#retry ?? retry, recorder, context)
+        const form = forms[0] as Form
+        const { tools = [], ...rest } = form
+        const request = () => ({ messages, settings, tools, ...rest })
+        const about = { instruction: this.instruction, question: asked, settings, ...aboutForm(form) }
+        const model = quiet(this.model)
+        return await askAside({ model, retry: this.#retry ?? retry, about, request }, recorder, context)
       } catch (error) {
         const isRefused = error instanceof RathError && error.code === 'model-rejected'
         if (!isRefused || forms.length === 1) throw error
@@ -196,8 +203,19 @@ function question(candidates: readonly Candidate[], said: string | undefined): s
   ].join('\n')
 }
 
+type Form = Partial<Pick<ModelRequest, 'output' | 'tools' | 'toolChoice'>>
+
+/** A form as the journal knows it. */
+function aboutForm({ output, tools, toolChoice }: Form): Partial<About> {
+  return {
+    ...(output && { output }),
+    ...(tools && { tools: { digest: digestOf(tools), descriptions: tools } }),
+    ...(toolChoice && { toolChoice }),
+  }
+}
+
 /** How the choice is held to the keys, the strictest first. */
-function requestForms(keys: ReadonlySet<string>): Partial<ModelRequest>[] {
+function requestForms(keys: ReadonlySet<string>): Form[] {
   const schema: JsonObject = {
     type: 'object',
     properties: {

@@ -1,6 +1,7 @@
 import { type ModelLike, resolveModel } from '../model/resolve.ts'
 import { call, type SessionInput } from '../run/call.ts'
 import type { CallOptions, RunContext } from '../run/context.ts'
+import { CallForwardContext, type ForwardContext } from '../run/effect.ts'
 import type { PendingSession } from '../run/pending-session.ts'
 import type { Session } from '../session/session.ts'
 import type { AgentParam } from './agent-param.ts'
@@ -59,7 +60,8 @@ export abstract class Workflow {
     return noOptions
   }
 
-  abstract forward(session: Session): Session | Promise<Session>
+  /** The work. What it takes from `context`, the clock and chance among it, is recorded, and the same in a replay. */
+  abstract forward(session: Session, context: ForwardContext): Session | Promise<Session>
 
   /** Runs before every `forward`, behind the hooks that are there. Dispose what it returns to take the hook off. */
   onBeforeForward(hook: BeforeForwardHook<this>): Disposable {
@@ -172,9 +174,9 @@ class WorkflowCallee {
     return hasOwn ? name : (nameOf(this.layer, caller) ?? name)
   }
 
-  forward(session: Session): Session | Promise<Session> {
+  forward(session: Session, context: RunContext): Session | Promise<Session> {
     if (typeof this.layer.forward !== 'function') throw forwardMissing(this.operation)
-    return withHooks(this.layer, session)
+    return withHooks(this.layer, session, new CallForwardContext(context))
   }
 }
 

@@ -52,7 +52,10 @@ export interface MemoryStore extends AsyncDisposable {
   tree(uri?: string, options?: { readonly depth?: number }): Promise<MemoryTree>
   /** What fits the words (and the meaning, where it can), best first. Nothing that fits is an empty list. */
   find(query: string, options?: FindOptions): Promise<Found>
-  /** Ends entries: they are found and read no more. Returns how many there were. */
+  /**
+   * Ends entries: they are found and read no more. Returns how many there were. A filter covers entries of every lane, unlike that of a
+   * find; with `lane`, only those that wait on that lane or below it. A filter of nothing is refused.
+   */
   forget(what: MemoryRef | MemoryFilter, options?: WriteOptions): Promise<number>
   /** Every text that an entry had, oldest first; what replaced each, and when. */
   history(ref: MemoryRef): Promise<readonly Memory[]>
@@ -124,7 +127,7 @@ export interface Memory {
   readonly key?: string
   readonly lane?: string
   readonly standing: MemoryStanding
-  /** Counts the texts it had: 1 for an entry that was never updated. */
+  /** Counts its updates: 1 for an entry that was never updated. */
   readonly version: number
   /** In a history: when a newer text replaced this one. */
   readonly replaced?: number
@@ -189,7 +192,7 @@ export interface WriteOptions {
 }
 
 export interface CommitOptions extends WriteOptions {
-  /** Where the entries go; `session/ID` of the session by default. */
+  /** Where the entries go. By default one scope for a conversation and all its forks: `session/` and the beginning of its first chunk's id. */
   readonly scope?: Scope
   /** Entries that were made of the session elsewhere (by a model): they are written instead of its turns. */
   readonly entries?: readonly NewMemory[]
@@ -200,7 +203,7 @@ export interface Committed {
   readonly written: readonly Memory[]
   /** Ids of the chunks that the written entries came from. */
   readonly from: readonly string[]
-  /** Entries of the session's lane that everyone sees from now on. */
+  /** Entries of the session's lane, and those that its own record names, that everyone sees from now on. */
   readonly settled: number
 }
 

@@ -1,8 +1,7 @@
 import { RathError } from '../base/errors.ts'
-import type { RetryOptions } from '../model/retry.ts'
-import type { Model, ModelAnswer, ModelRequest } from '../model/spec.ts'
+import type { Model, ModelAnswer } from '../model/spec.ts'
 import type { Session } from '../session/session.ts'
-import { AskFailed, ask } from './ask.ts'
+import { AskFailed, ask, type Question } from './ask.ts'
 import type { RunContext } from './context.ts'
 import { Recorder } from './recorder.ts'
 
@@ -11,14 +10,12 @@ import { Recorder } from './recorder.ts'
  * the record; the answer is for the caller to put there.
  */
 export async function askAside(
-  model: Model,
-  request: ModelRequest,
-  retry: RetryOptions,
+  question: Omit<Question, 'session'>,
   recorder: Recorder,
   context: RunContext,
 ): Promise<ModelAnswer> {
   try {
-    const { answer, failures } = await ask(model, request, retry, context)
+    const { answer, failures } = await ask({ ...question, session: recorder.session }, context)
     recorder.add(...failures)
     return answer
   } catch (error) {
@@ -34,7 +31,7 @@ export async function recorded(
   context: RunContext,
   work: (recorder: Recorder) => Promise<void>,
 ): Promise<Session> {
-  const recorder = new Recorder(input, context)
+  const recorder = await Recorder.on(input, context)
   try {
     await work(recorder)
   } catch (thrown) {

@@ -1,44 +1,90 @@
+import { type Digest, digestOf } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
+import type { Json, JsonObject } from '../base/json.ts'
 import { type RetryOptions, withRetry } from '../model/retry.ts'
 import type { Model, ModelAnswer, ModelRequest } from '../model/spec.ts'
 import type { ChunkInput } from '../session/chunk.ts'
+import type { Session } from '../session/session.ts'
 import { emit, type RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
+import { errorOf, failureOf } from './door.ts'
+import type { Outcome } from './entry.ts'
+import { scopeIn } from './scope.ts'
 
 /** The budget ended while the model was answering, or between two answers of one piece of work. The message says what is used up. */
 export class BudgetSpent extends Error {}
 
-export interface Asked {
+/** A question to a model. */
+export interface Question {
+  readonly model: Model
+  readonly retry: RetryOptions
+  /** What it is asked from. */
+  readonly session: Session
+  /** What the answer depends on besides the session. */
+  readonly about: About
+  /** Made only when the model is asked. */
+  request(): ModelRequest
+}
+
+/** A request without the conversation, which the state of the session covers. */
+export interface About {
+  /** Digest of the agent's instructions, which the store keeps. */
+  readonly prompt?: Digest | undefined
+  /** The same as text, where the store does not. */
+  readonly instruction?: string
+  /** What is said behind the conversation. */
+  readonly question?: string
+  /** Digest of what is said instead of it. */
+  readonly text?: Digest
+  readonly tools?: Tools | undefined
+  readonly toolChoice?: ModelRequest['toolChoice']
+  readonly output?: ModelRequest['output']
+  readonly settings: ModelRequest['settings']
+}
+
+/** Tool descriptions, and their digest. */
+export interface Tools {
+  readonly digest: Digest
+  readonly descriptions: ModelRequest['tools']
+}
+
+export interface Answered {
   readonly answer: ModelAnswer
   /** Attempts that failed before it, as evidence. */
   readonly failures: readonly ChunkInput[]
 }
 
 /**
- * One answer, with retries. Failed attempts are returned for the record beside the answer, or stand on the error (`failures`) when
- * there was none.
+ * One answer, with retries, through the door. Failed attempts are returned for the record beside the answer, or stand on the error
+ * (`chunks`) when there was none.
  */
-export async function ask(
-  model: Model,
-  request: ModelRequest,
-  retry: RetryOptions,
-  context: RunContext,
-): Promise<Asked> {
-  const failures: ChunkInput[] = []
-  using deadline = new Deadline(context)
-  try {
-    const answer = await withRetry(attempt(model, request, context, deadline.signal), retry, {
-      signal: deadline.signal,
-      onRetry(error, number, waitMs) {
-        failures.push(failedAttempt(error, number))
-        emit(context, { type: 'retry', attempt: number, waitMs, error: error.code, message: error.message })
-      },
-    })
-    return { answer, failures }
-  } catch (error) {
-    if (deadline.passed) throw new BudgetSpent('the time is over')
-    throw new AskFailed(error, failures)
-  }
+export async function ask(question: Question, context: RunContext): Promise<Answered> {
+  const { model, session, about } = question
+  const { tools } = about
+  const { door } = context.run
+  if (tools) door.define(tools.digest, () => tools.descriptions as unknown as Json)
+  let cause: unknown
+  const passed = await door.pass(
+    {
+      kind: 'model',
+      session,
+      request: requestOf(model, about),
+      sample: scopeIn(context).sample,
+      rule: 'read',
+      by: context.by,
+      isCancelled: () => context.aborted,
+    },
+    async () => {
+      const ended = await answerOf(question, context)
+      cause = ended.cause
+      return ended.outcome
+    },
+  )
+  if (passed.isRecorded) spend(passed, context)
+  if (passed.error === undefined) return passed.value as unknown as Answered
+  const failure = passed.error as unknown as Failure
+  if (failure.spent !== undefined) throw new BudgetSpent(failure.spent)
+  throw new AskFailed(cause ?? errorOf(passed.error), failure.failures)
 }
 
 /** No answer came: why, and every attempt as a chunk. */
@@ -48,6 +94,34 @@ export class AskFailed extends Error {
   constructor(cause: unknown, before: readonly ChunkInput[]) {
     super('the model did not answer', { cause })
     this.chunks = [...before, failedAttempt(cause, before.length + 1)]
+  }
+}
+
+interface Failure {
+  readonly failures: readonly ChunkInput[]
+  readonly spent?: string
+}
+
+async function answerOf(
+  { model, retry, request }: Question,
+  context: RunContext,
+): Promise<{ outcome: Outcome; cause?: unknown }> {
+  const failures: ChunkInput[] = []
+  using deadline = new Deadline(context)
+  try {
+    const answer = await withRetry(attempt(model, request(), context, deadline.signal), retry, {
+      signal: deadline.signal,
+      onRetry(error, number, waitMs) {
+        failures.push(failedAttempt(error, number))
+        emit(context, { type: 'retry', attempt: number, waitMs, error: error.code, message: error.message })
+      },
+    })
+    return { outcome: { value: { answer, failures } as unknown as Json } }
+  } catch (error) {
+    const evidence = failures as unknown as Json
+    if (deadline.passed) return { outcome: { error: { spent: 'the time is over', failures: evidence } } }
+    if (context.aborted) throw error
+    return { outcome: { error: { ...(failureOf(error) as JsonObject), failures: evidence } }, cause: error }
   }
 }
 
@@ -65,6 +139,22 @@ function attempt(model: Model, request: ModelRequest, context: RunContext, signa
 }
 
 type Delta = Parameters<Model['answer']>[1]['onDelta']
+
+/** What is on record counts: a budget ends a run at the same point whenever it is run. */
+function spend({ value, error }: Outcome, { budget }: RunContext): void {
+  const { answer, failures } = (value ?? error) as unknown as Failure & Partial<Answered>
+  for (let rounds = failures.length + 1; rounds > 0; rounds--) budget.addRound()
+  if (answer?.usage) budget.addUsage(answer.usage)
+}
+
+function requestOf(model: Model, { tools, output, ...about }: About): Json {
+  return {
+    model: model.id,
+    ...about,
+    ...(tools && { tools: tools.digest }),
+    ...(output && { output: { name: output.name, schema: digestOf(output.schema) } }),
+  } as unknown as JsonObject
+}
 
 function failedAttempt(error: unknown, attempt: number): ChunkInput {
   const known = error instanceof RathError ? error : undefined

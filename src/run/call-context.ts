@@ -1,11 +1,15 @@
 import { LinkedAbort } from '../base/abort.ts'
 import { newId } from '../base/ids.ts'
+import type { ChunkInput } from '../session/chunk.ts'
 import { lineage } from '../session/lineage.ts'
+import type { Session } from '../session/session.ts'
 import { narrow, type Policy } from '../tool/policy/policy.ts'
 import { Budget } from './budget.ts'
 import type { CallOptions, RunContext } from './context.ts'
 import { EventStream } from './event-stream.ts'
+import { Run, runSetup } from './run.ts'
 import { defaultRuntime, type Runtime } from './runtime.ts'
+import { Scope } from './scope.ts'
 
 /** What is known about a call before it starts. */
 export interface CallFacts {
@@ -13,6 +17,7 @@ export interface CallFacts {
   readonly operation: string
   readonly parent: string
   readonly layer: object | undefined
+  readonly sample: string
   /** What the layer says about every call of it, and what the caller says about this one. */
   readonly own: CallOptions | undefined
   readonly options: CallOptions
@@ -24,7 +29,10 @@ const unlimited = new Budget()
 /** The context of one call. A layer that only hands a session on pays for none of the parts it does not look at. */
 export class CallContext implements RunContext {
   readonly runtime: Runtime
-  readonly runId: string
+  readonly run: Run
+  readonly scope: Scope
+  input: Session | undefined
+  #notes: ChunkInput[] | undefined
   readonly by: string
   readonly layer: object | undefined
   readonly out: RunContext['out']
@@ -32,9 +40,10 @@ export class CallContext implements RunContext {
   readonly budget: Budget
   readonly policy: Policy | undefined
   readonly approve: RunContext['approve']
+  readonly approveWithin: number | undefined
   readonly #outer: CallContext | undefined
   /** Whether anything in the run can be cancelled yet: while nothing can, no call has to ask those around it. */
-  readonly #run: { cancellable: boolean }
+  readonly #inRun: { cancellable: boolean }
   readonly #own: AbortSignal | undefined
   readonly #given: AbortSignal | undefined
   #abort: LinkedAbort | undefined
@@ -42,7 +51,8 @@ export class CallContext implements RunContext {
   constructor(facts: CallFacts, outer: CallContext | undefined) {
     const { by, own, options } = facts
     this.runtime = options.runtime ?? outer?.runtime ?? defaultRuntime()
-    this.runId = outer?.runId ?? newId()
+    this.run = outer?.run ?? this.#newRun(facts)
+    this.scope = new Scope(facts.sample)
     this.by = by
     this.layer = facts.layer
     this.out = { id: newId(), lineage: lineage(facts.operation, [facts.parent], { by }) }
@@ -50,24 +60,45 @@ export class CallContext implements RunContext {
     this.budget = budgetIn(budgetIn(outer?.budget, own), options) ?? unlimited
     this.policy = narrowed(narrowed(outer?.policy, own?.policy), options.policy)
     this.approve = options.approve ?? own?.approve ?? outer?.approve
+    this.approveWithin = options.approveWithin ?? own?.approveWithin ?? outer?.approveWithin
     if (own?.onEvent) this.events.listen(own.onEvent)
     if (options.onEvent) this.events.listen(options.onEvent)
     this.#outer = outer
-    this.#run = outer ? outer.#run : { cancellable: false }
-    if (own?.signal || options.signal) this.#run.cancellable = true
+    this.#inRun = outer ? outer.#inRun : { cancellable: false }
+    if (own?.signal || options.signal) this.#inRun.cancellable = true
     this.#own = own?.signal
     this.#given = options.signal
   }
 
+  get notes(): ChunkInput[] {
+    this.#notes ??= []
+    return this.#notes
+  }
+
+  /** The notes, which are on the record of somebody from now on. */
+  takeNotes(): readonly ChunkInput[] {
+    const notes = this.#notes ?? []
+    this.#notes = undefined
+    return notes
+  }
+
+  get runId(): string {
+    return this.run.id
+  }
+
+  get isOutermost(): boolean {
+    return this.#outer === undefined
+  }
+
   get signal(): AbortSignal {
     if (this.#abort) return this.#abort.signal
-    this.#run.cancellable = true
+    this.#inRun.cancellable = true
     this.#abort = new LinkedAbort(this.#outer?.signal, this.#own, this.#given)
     return this.#abort.signal
   }
 
   get aborted(): boolean {
-    if (!this.#run.cancellable) return false
+    if (!this.#inRun.cancellable) return false
     if (this.#abort) return this.#abort.signal.aborted
     return this.#given?.aborted || this.#own?.aborted || (this.#outer?.aborted ?? false)
   }
@@ -75,6 +106,20 @@ export class CallContext implements RunContext {
   cancel(reason: unknown): void {
     void this.signal
     this.#abort?.abort(reason ?? new Error(`${this.by} was cancelled`))
+  }
+
+  #newRun({ by, options }: CallFacts): Run {
+    const { runtime } = this
+    return new Run(
+      {
+        workflow: by,
+        lease: runtime.lease,
+        isOpen: () => runtime.isOpen,
+        store: () => runtime.store,
+        cancel: reason => this.cancel(reason),
+      },
+      options[runSetup],
+    )
   }
 
   /** Nothing is told and nothing is listened to any more. */

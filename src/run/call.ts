@@ -1,10 +1,15 @@
 import { cancelledError } from '../base/abort.ts'
 import { RathError, show } from '../base/errors.ts'
+import type { ChunkInput } from '../session/chunk.ts'
 import { onLane } from '../session/lineage.ts'
 import { Session, sessionOf, valueFrom } from '../session/session.ts'
+import { append } from '../session/value.ts'
 import { CallContext } from './call-context.ts'
 import { type CallOptions, currentContext, emit, type RunContext, runInContext } from './context.ts'
+import type { RunEnd } from './event.ts'
 import { PendingSession } from './pending-session.ts'
+import { runSetup } from './run.ts'
+import { scopeIn } from './scope.ts'
 
 /** Something that makes a session of a session; a layer hands its `forward` in here. */
 export interface Callee {
@@ -30,13 +35,16 @@ const noOptions: CallOptions = Object.freeze({})
  */
 export function call(callee: Callee, input: SessionInput, options: CallOptions = noOptions): PendingSession {
   checkInput(input, callee.name)
-  const outer = currentContext() as CallContext | undefined
+  // A run that is begun as such is nobody's part, wherever that happens.
+  const outer = options[runSetup] ? undefined : (currentContext() as CallContext | undefined)
+  const name = outer ? (callee.nameIn?.(outer) ?? callee.name) : callee.name
   const context = new CallContext(
     {
-      by: outer ? `${outer.by}/${callee.nameIn?.(outer) ?? callee.name}` : callee.name,
+      by: outer ? `${outer.by}/${name}` : name,
       operation: callee.operation,
       parent: input.id,
       layer: callee.layer,
+      sample: outer ? scopeIn(outer).sampleOf(name, input) : '',
       own: callee.options,
       options,
     },
@@ -51,27 +59,39 @@ async function perform(
   context: CallContext,
   isOutermost: boolean,
 ): Promise<Session> {
+  const { run } = context
+  run.enter()
   emit(context, { type: 'run-start' })
   let session: Session | undefined
   try {
     session = input instanceof Session ? input : await input
     if (context.aborted) throw cancelledError(context.signal)
     const given = session
+    context.input = given
+    if (isOutermost) run.input = given
     const made = await runInContext(context, () => callee.forward(given, context))
-    const result = asOutput(made, callee.name, context)
+    const notes = context.takeNotes()
+    const result = withNotes(asOutput(made, callee.name, context), notes)
+    const isKept = made.id === result.id && notes.length === 0
     // The layers inside keep what they make; the node that this one adds has nobody else to keep it.
-    if (isOutermost && made.id !== result.id && context.runtime.isOpen)
-      await context.runtime.sessions.put(result)
+    if (isOutermost) await run.done(result, isKept)
+    else if (notes.length > 0) await run.hold(async () => (await context.runtime.store).sessions.put(result))
     emit(context, { type: 'run-end', status: 'done' })
     return result
   } catch (thrown) {
-    const error = withSession(thrown, session)
-    const status = error.code === 'cancelled' ? 'cancelled' : 'failed'
-    emit(context, { type: 'run-end', status, error: error.message })
+    const known = withSession(thrown, session)
+    const error = isOutermost ? await run.failed(known) : known
+    emit(context, { type: 'run-end', status: endOf(error), error: error.message })
     throw error
   } finally {
+    if (run.leave()) await context.runtime.places.leave(run.id)
     context.end()
   }
+}
+
+function endOf({ code }: RathError): RunEnd {
+  if (code === 'cancelled') return 'cancelled'
+  return code === 'run-waiting' || code === 'needs-review' ? 'waiting' : 'failed'
 }
 
 /** The result under the id that was promised; a layer that passes on another's session adds a node for itself. */
@@ -83,6 +103,13 @@ function asOutput(made: unknown, name: string, { out }: RunContext): Session {
   const { tip, branch, lineage } = valueFrom(made)
   const extras = Object.freeze({ ...out.lineage.extras, result: made.id })
   return sessionOf({ id: out.id, tip, branch, lineage: onLane({ ...out.lineage, extras }, lineage.lane) })
+}
+
+/** The same with what was done for it on its record. */
+function withNotes(session: Session, notes: readonly ChunkInput[]): Session {
+  if (notes.length === 0) return session
+  const value = valueFrom(session)
+  return sessionOf({ ...append(value, notes), id: value.id, lineage: value.lineage })
 }
 
 /** Every error of a run is a RathError and carries the work so far; the innermost one knows most of it. */

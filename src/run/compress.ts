@@ -1,3 +1,4 @@
+import { digestOf } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
 import type { RetryOptions } from '../model/retry.ts'
 import type { Model, ModelAnswer, ModelSettings } from '../model/spec.ts'
@@ -81,15 +82,16 @@ class Summary {
   #ask(text: string): Promise<ModelAnswer> {
     const { model, settings, retry, instruction } = this.#compression
     // No tools, and so no choice among them: providers refuse that.
-    const request = {
+    const request = () => ({
       messages: [
         { role: 'system' as const, content: [{ type: 'text' as const, text: instruction }] },
         { role: 'user' as const, content: [{ type: 'text' as const, text }] },
       ],
       tools: [],
       settings,
-    }
-    return askAside(model, request, retry, this.#recorder, this.#context)
+    })
+    const about = { instruction, text: digestOf(text), settings }
+    return askAside({ model, retry, about, request }, this.#recorder, this.#context)
   }
 
   /** An attempt that came to nothing was paid for all the same. */

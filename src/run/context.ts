@@ -1,11 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { ChunkInput } from '../session/chunk.ts'
 import type { Lineage } from '../session/lineage.ts'
+import type { Session } from '../session/session.ts'
 import type { ApprovalDecision, ApprovalRequest } from '../tool/approval.ts'
 import type { Policy } from '../tool/policy/policy.ts'
 import type { Budget, BudgetLimits } from './budget.ts'
 import type { EventBody, EventListener } from './event.ts'
 import type { EventStream } from './event-stream.ts'
+import type { Run, RunSetup, runSetup } from './run.ts'
 import type { Runtime } from './runtime.ts'
+import type { Scope } from './scope.ts'
 
 /** What a caller can say about one call. Calls made inside it inherit all of it. */
 export interface CallOptions {
@@ -21,6 +25,10 @@ export interface CallOptions {
   readonly runtime?: Runtime
   /** Narrows what tools may do. */
   readonly policy?: Policy
+  /** Milliseconds that a question to a person stays open; then it counts as `expired`. No limit by default. */
+  readonly approveWithin?: number
+  /** For the runtime, which begins runs. */
+  readonly [runSetup]?: RunSetup
 }
 
 export type Approve = (request: ApprovalRequest) => ApprovalDecision | Promise<ApprovalDecision>
@@ -29,7 +37,16 @@ export type Approve = (request: ApprovalRequest) => ApprovalDecision | Promise<A
 export interface RunContext {
   readonly runtime: Runtime
   /** The same for all calls of one run, branches included. */
+  readonly run: Run
+  /** Whether this is the call that the run is: nobody goes on from it before the run has ended. */
+  readonly isOutermost: boolean
   readonly runId: string
+  /** What calls made inside this one are counted in. */
+  readonly scope: Scope
+  /** What was done for the session that it makes and is not on its record yet: whatever its memory did. */
+  readonly notes: ChunkInput[]
+  /** What it was called with, once that is there. */
+  readonly input: Session | undefined
   /** Producer path of this call. */
   readonly by: string
   /** What is being called, so that it can say what it calls its parts. */
@@ -44,6 +61,7 @@ export interface RunContext {
   readonly aborted: boolean
   readonly policy: Policy | undefined
   readonly approve: Approve | undefined
+  readonly approveWithin: number | undefined
 }
 
 const storage = new AsyncLocalStorage<RunContext>()

@@ -49,7 +49,8 @@ export type RunEvent = EventSource &
     | { readonly type: 'run-end'; readonly status: RunEnd; readonly error?: string }
   )
 
-export type RunEnd = 'done' | 'failed' | 'cancelled'
+/** `waiting`: for a person, who approves or reviews; the run can be resumed. */
+export type RunEnd = 'done' | 'failed' | 'cancelled' | 'waiting'
 
 /** An event before it is known who emits it. */
 export type EventBody = RunEvent extends infer E

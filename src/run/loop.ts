@@ -1,28 +1,33 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { cancelledError } from '../base/abort.ts'
-import type { Digest } from '../base/digest.ts'
+import { type Digest, digestOf } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
+import type { Json, JsonObject } from '../base/json.ts'
 import type { RetryOptions } from '../model/retry.ts'
-import type { Model, ModelAnswer, ModelRequest, ModelSettings, ToolDescription } from '../model/spec.ts'
-import type { Sandbox } from '../sandbox/spec.ts'
+import type { Model, ModelAnswer, ModelRequest, ModelSettings } from '../model/spec.ts'
 import type { Chunk, ChunkInput } from '../session/chunk.ts'
 import type { Message } from '../session/message.ts'
 import { type ToolCallPart, textOf } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
-import type { ApprovalDecision, ApprovalRequest } from '../tool/approval.ts'
+import { type ApprovalDecision, type ApprovalRequest, askedChunk } from '../tool/approval.ts'
 import { readToolResult } from '../tool/big-output.ts'
 import { dispatchCalls } from '../tool/dispatch.ts'
-import type { PathFiles } from '../tool/policy/path-root.ts'
-import { hostFiles } from '../tool/policy/policy.ts'
 import type { Tool } from '../tool/spec.ts'
-import { AskFailed, ask, BudgetSpent } from './ask.ts'
+import type { ToolEvidence } from '../tool/tool-record.ts'
+import { askPerson } from './approvals.ts'
+import { AskFailed, ask, BudgetSpent, type Tools } from './ask.ts'
 import { type AutoCompress, makeRoom } from './auto-compress.ts'
-import { type Approve, emit, type RunContext } from './context.ts'
+import { emit, type RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
+import type { Asked } from './entry.ts'
+import type { AgentMemory, CommitMemoryOptions } from './memory/agent-memory.ts'
 import type { OutputSpec } from './output.ts'
+import { pathFiles } from './place/path-files.ts'
 import { keepPrompt, promptDigest } from './prompt.ts'
 import { Recorder } from './recorder.ts'
 import { RequestView } from './request-view.ts'
+import { scopeIn } from './scope.ts'
+import { changes, passRuling, passTool } from './tool-door.ts'
 
 /** What the loop needs to know of an agent. */
 export interface AgentSpec {
@@ -35,6 +40,9 @@ export interface AgentSpec {
   readonly maxRounds: number
   readonly output: OutputSpec | undefined
   readonly autoCompress?: AutoCompress | undefined
+  readonly memory?: AgentMemory | undefined
+  /** How the memory keeps what was said and done, after each call. */
+  readonly commit?: CommitMemoryOptions | undefined
 }
 
 /**
@@ -42,10 +50,13 @@ export interface AgentSpec {
  * thing happens; whatever ends the loop, the session so far is returned or stands on the error, and a later call goes on from it.
  */
 export async function runLoop(agent: AgentSpec, input: Session, context: RunContext): Promise<Session> {
-  const recorder = new Recorder(input, context)
+  const recorder = await Recorder.on(input, context)
   try {
     await new Loop(agent, recorder, context).run()
+    if (agent.memory && agent.commit) await agent.memory.commitInto(recorder, context, agent.commit)
   } catch (thrown) {
+    // What stopped it may be the store itself.
+    await recorder.keep().catch(() => {})
     throw Object.assign(asRathError(thrown), { session: recorder.session })
   }
   return recorder.session
@@ -61,7 +72,9 @@ class Loop {
   readonly #instructions: Message[]
   readonly #view = new RequestView()
   readonly #prompt: Digest | undefined
-  readonly #descriptions: readonly ToolDescription[]
+  readonly #tools: Tools | undefined
+  /** Questions that nobody has answered. */
+  readonly #open: ChunkInput[] = []
   #repaired = false
 
   constructor(agent: AgentSpec, recorder: Recorder, context: RunContext) {
@@ -70,16 +83,13 @@ class Loop {
     this.#context = context
     this.#instructions = agent.prompt.messages()
     this.#prompt = promptDigest(agent.prompt)
-    this.#descriptions = [...this.#agent.tools.values()].map(({ name, description, parameters }) => ({
-      name,
-      description,
-      parameters,
-    }))
+    this.#tools = describe(agent.tools, this.#agent.tools)
   }
 
   async run(): Promise<void> {
     if (this.#prompt) await keepPrompt(this.#agent.prompt, this.#prompt, await this.#context.runtime.store)
     await this.#finishTurn()
+    await this.#agent.memory?.recallInto(this.#recorder, this.#context)
     for (let round = 0; ; round++) {
       const { signal, budget } = this.#context
       if (signal.aborted) throw cancelledError(signal)
@@ -92,14 +102,9 @@ class Loop {
       try {
         if (this.#agent.autoCompress)
           await makeRoom(this.#agent, () => this.#request(), this.#recorder, this.#context)
-        const { spent } = budget
+        const spent = budget.spent ?? this.#wasSpent()
         if (spent) return this.#stopSpent(spent)
-        const { answer, failures } = await ask(
-          this.#agent.model,
-          this.#request(),
-          this.#agent.retry,
-          this.#context,
-        )
+        const { answer, failures } = await this.#ask()
         this.#recorder.add(...failures, this.#answerChunk(answer))
         if (await this.#isDone(answer)) return
       } catch (error) {
@@ -124,23 +129,38 @@ class Loop {
   async #isDone(answer: ModelAnswer): Promise<boolean> {
     const calls = answer.content.filter(part => part.type === 'tool-call')
     if (calls.length > 0) {
-      // Before a tool changes anything, the store knows that it was asked to.
-      if (calls.some(call => this.#changes(call))) await this.#recorder.keep()
+      if (calls.some(call => changes(this.#agent.tools.get(call.name)))) await this.#recorder.keepSoon()
       await this.#runTools(calls)
       return false
     }
-    await this.#recorder.keep()
+    await this.#recorder.keepLast()
     return this.#accepts(textOf(answer.content))
   }
 
+  #ask() {
+    const { model, retry, settings } = this.#agent
+    const about = {
+      prompt: this.#prompt,
+      settings,
+      ...this.#output(),
+      ...(this.#tools && { tools: this.#tools }),
+    }
+    const request = () => this.#request()
+    return ask({ model, retry, session: this.#recorder.session, about, request }, this.#context)
+  }
+
   #request(): ModelRequest {
-    const { settings, output } = this.#agent
     return {
       messages: this.#instructions.concat(this.#view.messages(this.#recorder.session)),
-      tools: this.#descriptions,
-      settings,
-      ...(output && { output: { name: output.name, schema: output.schema } }),
+      tools: this.#tools?.descriptions ?? [],
+      settings: this.#agent.settings,
+      ...this.#output(),
     }
+  }
+
+  #output(): Pick<ModelRequest, 'output'> {
+    const { output } = this.#agent
+    return output ? { output: { name: output.name, schema: output.schema } } : {}
   }
 
   #answerChunk({ content, finishReason, usage, model, extras }: ModelAnswer): ChunkInput {
@@ -159,16 +179,24 @@ class Loop {
     const turn = this.#recorder.session.chunks.findLast(chunk => chunk.kind === 'assistant')
     const running = runningTurns.getStore() ?? []
     using deadline = new Deadline(this.#context)
-    await runningTurns.run(turn ? [...running, turn] : running, () => this.#dispatch(calls, deadline.signal))
-    await this.#recorder.keep()
+    try {
+      await runningTurns.run(turn ? [...running, turn] : running, () =>
+        this.#dispatch(calls, deadline.signal),
+      )
+    } finally {
+      this.#recorder.add(...this.#open)
+    }
+    await this.#recorder.keepSoon()
     if (deadline.passed) throw new BudgetSpent('the time is over')
     if (deadline.signal.aborted) throw cancelledError(deadline.signal)
   }
 
   #dispatch(calls: readonly ToolCallPart[], signal: AbortSignal): Promise<void> {
-    const { policy, approve, by, runtime } = this.#context
+    const context = this.#context
+    const { policy, by, runtime } = context
     const { session } = this.#recorder
-    const sandbox = () => runtime.places.open(session, signal)
+    const sandbox = async () => (await runtime.places.open({ session, run: context.runId, signal })).sandbox
+    const turn = { session, context, signal, open: sandbox }
     return dispatchCalls(calls, {
       tools: this.#agent.tools,
       session,
@@ -176,42 +204,37 @@ class Loop {
       policy,
       by,
       sandbox,
-      ...(session.placement && { files: async () => workspaceFiles(await sandbox()) }),
-      ...(approve && { approve: request => this.#approve(request, approve) }),
-      onStart: ({ call }) => emit(this.#context, { type: 'tool-call', call }),
-      onProgress: (callId, data) => emit(this.#context, { type: 'tool-progress', callId, data }),
-      onResult: async ({ call, args, outcome, durationMs, approvals }) => {
-        emit(this.#context, { type: 'tool-result', callId: call.id, tool: call.name, outcome })
-        this.#recorder.add(...approvals, {
+      ...(session.placement && { files: async () => pathFiles(await sandbox()) }),
+      sample: scopeIn(context).sample,
+      approve: request => this.#approve(request, calls.indexOf(request.call)),
+      ruled: (call, rule) => passRuling(call, rule, turn),
+      around: (call, run) => passTool(call, run, turn),
+      onStart: ({ call }) => emit(context, { type: 'tool-call', call }),
+      onProgress: (callId, data) => emit(context, { type: 'tool-progress', callId, data }),
+      onResult: async ({ call, args, outcome, durationMs, evidence, approvals }) => {
+        emit(context, { type: 'tool-result', callId: call.id, tool: call.name, outcome })
+        this.#recorder.add(...approvals, ...(evidence ? filesFound(evidence) : []), {
           kind: 'tool-result',
           callId: call.id,
           tool: call.name,
           args,
           outcome,
           durationMs,
+          ...(evidence && chunkFields(evidence)),
         })
-        if (this.#changes(call)) await this.#recorder.keep()
+        if (changes(this.#agent.tools.get(call.name))) await this.#recorder.keepSoon()
       },
     })
   }
 
-  /** Whether a call may do more than look. */
-  #changes(call: ToolCallPart): boolean {
-    const effect = this.#agent.tools.get(call.name)?.effect
-    return effect !== undefined && effect !== 'pure' && effect !== 'read'
-  }
-
-  async #approve(request: ApprovalRequest, approve: Approve): Promise<ApprovalDecision> {
-    const { approval, call, args, question } = request
-    emit(this.#context, {
-      type: 'approval-request',
-      approval,
-      callId: call.id,
-      tool: call.name,
-      args,
-      question,
-    })
-    return approve(request)
+  async #approve(request: ApprovalRequest, place: number): Promise<ApprovalDecision> {
+    try {
+      return await askPerson(request, place, this.#context)
+    } catch (error) {
+      if (error instanceof RathError && error.code === 'run-waiting')
+        this.#open.push(askedChunk(request, this.#context.by))
+      throw error
+    }
   }
 
   /** Checks a structured answer. One that does not fit is sent back once with what is wrong; then the run fails with the text. */
@@ -237,11 +260,24 @@ class Loop {
     return false
   }
 
-  #stopSpent(spent: string): Promise<void> {
+  /** Time is not spent again in a replay, so what ended it is on record. */
+  async #stopSpent(spent: string): Promise<void> {
+    await this.#context.run.door.pass(this.#end(), async () => ({ value: spent }))
     return this.#stop(
       'budget-spent',
       `The budget is used up: ${spent}. Call the agent again with a larger one to go on.`,
     )
+  }
+
+  #wasSpent(): string | undefined {
+    return this.#context.run.door.recall?.(this.#end())?.value as string | undefined
+  }
+
+  #end(): Asked {
+    const { by } = this.#context
+    const { session } = this.#recorder
+    const { sample } = scopeIn(this.#context)
+    return { kind: 'budget', session, request: {}, sample, rule: 'pure', by, light: true, own: true }
   }
 
   #stop(error: string, message: string): Promise<void> {
@@ -256,9 +292,58 @@ function withReader(tools: ReadonlyMap<string, Tool>): ReadonlyMap<string, Tool>
     : new Map([...tools, [readToolResult.name, readToolResult]])
 }
 
-/** The workspace as path rules see it; undefined for one that this machine cannot look into. */
-async function workspaceFiles({ hostPath }: Sandbox): Promise<PathFiles | undefined> {
-  return hostPath === undefined ? undefined : hostFiles(hostPath)
+/** What the chunk says of where a call ran. */
+function chunkFields({
+  ranOn,
+  before,
+  tree,
+  files,
+  moreFiles,
+}: ToolEvidence): ToolEvidence & { extras?: JsonObject } {
+  return {
+    ...(ranOn && { ranOn }),
+    ...(before !== undefined && { before }),
+    ...(tree !== undefined && { tree }),
+    ...(files && { files }),
+    ...(moreFiles !== undefined && { extras: { moreFiles } }),
+  }
+}
+
+/** What was found of the files besides what the call did to them. */
+function filesFound({ drift, putAway, problem }: ToolEvidence): ChunkInput[] {
+  return [
+    ...(putAway === undefined
+      ? []
+      : [{ kind: 'note', name: 'files-put-away', data: { tree: putAway } } as const]),
+    ...(drift ? [{ kind: 'note', name: 'drift', data: drift as unknown as Json } as const] : []),
+    ...(problem === undefined
+      ? []
+      : [
+          {
+            kind: 'error',
+            error: 'files-not-kept',
+            message: `The files could not be kept: ${problem}`,
+          } as const,
+        ]),
+  ]
+}
+
+const described = new WeakMap<ReadonlyMap<string, Tool>, Tools>()
+
+/** What the model is told of the tools; made once for each table of an agent. */
+function describe(own: ReadonlyMap<string, Tool>, all: ReadonlyMap<string, Tool>): Tools | undefined {
+  if (all.size === 0) return undefined
+  let known = described.get(own)
+  if (known === undefined) {
+    const descriptions = [...all.values()].map(({ name, description, parameters }) => ({
+      name,
+      description,
+      parameters,
+    }))
+    known = { digest: digestOf(descriptions), descriptions }
+    described.set(own, known)
+  }
+  return known
 }
 
 function asRathError(thrown: unknown): RathError {

@@ -2,27 +2,38 @@ import type { ChunkInput } from '../session/chunk.ts'
 import { type Lineage, onLane } from '../session/lineage.ts'
 import { type Session, sessionOf, valueFrom } from '../session/session.ts'
 import { append, type SessionValue } from '../session/value.ts'
+import type { Store } from '../store/spec.ts'
 import { emit, type RunContext } from './context.ts'
 
 /**
- * The session that a call makes, as it grows. `add` puts chunks on it, `keep` waits until the store has them; `record` does both.
- * Whoever is about to touch the world keeps first.
+ * The session that a call makes, as it grows. It begins with what the store keeps of its input, so that keys of the journal never cover a
+ * secret. `add` puts chunks on it, `keep` waits until the store has them, `keepSoon` lets the next write of the run take them along.
  */
 export class Recorder {
   readonly #context: RunContext
+  readonly #store: Store
   /** What the session grew from, until the store has it too: a graph has no missing parents. */
   #input: Session | undefined
   readonly #lineage: Lineage
   #value: SessionValue
+  /** As far as writes were asked for, and as far as whoever follows was told. */
   #kept: SessionValue
+  #told: number
 
-  constructor(input: Session, context: RunContext) {
+  private constructor(input: Session, context: RunContext, store: Store) {
     this.#context = context
+    this.#store = store
     this.#input = input
     const value = valueFrom(input)
     this.#lineage = onLane(context.out.lineage, value.lineage.lane)
     this.#value = { ...value, id: context.out.id, lineage: this.#lineage }
     this.#kept = this.#value
+    this.#told = input.length
+  }
+
+  static async on(input: Session, context: RunContext): Promise<Recorder> {
+    const store = await context.runtime.store
+    return new Recorder(store.clean(input), context, store)
   }
 
   get session(): Session {
@@ -36,23 +47,44 @@ export class Recorder {
   }
 
   async keep(): Promise<void> {
-    const from = this.#kept.tip ? this.#kept.tip.index + 1 : 0
-    if (this.#value === this.#kept) return
-    const store = await this.#context.runtime.store
-    const [kept] = await Promise.all([
-      store.sessions.put(this.session),
-      this.#input && store.sessions.put(this.#input),
-    ])
-    this.#input = undefined
-    // What was kept may differ from what was given: secrets are taken out, and the run goes on without them.
-    this.#value = valueFrom(kept)
-    this.#kept = this.#value
-    if (!this.#context.events.observed) return
-    for (const chunk of this.session.chunks.slice(from)) emit(this.#context, { type: 'chunk', chunk })
+    const { run } = this.#context
+    for (const write of this.#writes()) await run.hold(write)
+    await run.settled()
+    this.#tell()
+  }
+
+  /** Waits only when somebody follows: nobody is shown what could still be lost. */
+  async keepSoon(): Promise<void> {
+    if (this.#context.events.observed) return this.keep()
+    for (const write of this.#writes()) await this.#context.run.hold(write)
+  }
+
+  /** The last thing that a call does. What the outermost call made is durable when its run has ended, and not told before. */
+  keepLast(): Promise<void> {
+    return this.#context.isOutermost ? this.keepSoon() : this.keep()
   }
 
   async record(...chunks: readonly ChunkInput[]): Promise<void> {
     this.add(...chunks)
     await this.keep()
+  }
+
+  #writes(): (() => Promise<unknown>)[] {
+    if (this.#value === this.#kept) return []
+    // What is kept may differ from what was given: secrets are taken out, and the run goes on without them.
+    const session = this.#store.clean(this.session)
+    this.#value = valueFrom(session)
+    this.#kept = this.#value
+    const input = this.#input
+    this.#input = undefined
+    const { sessions } = this.#store
+    return [...(input ? [() => sessions.put(input)] : []), () => sessions.put(session)]
+  }
+
+  #tell(): void {
+    const from = this.#told
+    this.#told = this.session.length
+    if (!this.#context.events.observed) return
+    for (const chunk of this.session.chunks.slice(from)) emit(this.#context, { type: 'chunk', chunk })
   }
 }

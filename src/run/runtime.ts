@@ -1,8 +1,21 @@
+import { RathError, show } from '../base/errors.ts'
+import type { MemoryBackend } from '../memory/spec.ts'
 import type { SandboxBackend } from '../sandbox/spec.ts'
 import type { Session } from '../session/session.ts'
-import type { Store, StoreOptions } from '../store/spec.ts'
+import type { RunStore, Store, StoreOptions } from '../store/spec.ts'
+import { type ApprovalAnswer, decideApproval } from './decide.ts'
+import { usualLease } from './journal.ts'
+import { lazySessions } from './lazy-sessions.ts'
+import { Memories, type MemoriesOptions } from './memory/memories.ts'
 import { openStore } from './open-store.ts'
-import { Places } from './places.ts'
+import { Places } from './place/places.ts'
+import { serveFiles } from './place/session-files.ts'
+import { type ReplayReport, replayRun } from './replay.ts'
+import type { ReplayMode } from './replay-door.ts'
+import { type RunReport, reportRun } from './report.ts'
+import { filesBefore, loadRecord, type RunModule, type Runnable, resumeRun } from './resume.ts'
+import { type Reviewed, reviewEffect } from './review.ts'
+import { type RunSetup, runSetup } from './run.ts'
 
 /** What runs share: the store they are recorded in, and the sandboxes they work in. */
 export interface Runtime extends AsyncDisposable {
@@ -10,29 +23,80 @@ export interface Runtime extends AsyncDisposable {
   readonly store: Promise<Store>
   /** Whether the store has been asked for yet. */
   readonly isOpen: boolean
+  /** Milliseconds that a run counts as driven after its process was last heard of. */
+  readonly lease: number
   readonly sessions: Store['sessions']
+  /** The runs of the store, to look at. */
+  readonly runs: Pick<RunStore, 'get' | 'list' | 'journal'>
   /** The sandboxes of placed sessions; each is opened when a tool first needs it. */
   readonly places: Places
+  /** The memories of agents; each is opened when first needed. */
+  readonly memories: Memories
+  /**
+   * Brings the files of a session, as its last call left them, to the folder it was placed in, or to another one. What is there is kept before
+   * it is replaced; the digest of it is returned.
+   */
+  checkout(session: Session, folder?: string): Promise<string | undefined>
   /** Calls a layer in this runtime and not in the default one. */
   run<Options, Result>(
     layer: (session: Session, options: Options) => Result,
     session: Session,
-    options?: Options,
+    options?: Options & RunOptions,
   ): Result
+  /**
+   * Goes on with a run that was cut off, failed, was cancelled or waits. What is on record is not done again. Without a workflow, the one
+   * that the run says it is. Refused with `run-owned` while another process drives it, with `needs-review` when only a person can tell
+   * whether something happened. A run that is done gives its session.
+   */
+  resume(runId: string, workflow?: Runnable, options?: object): Promise<Session>
+  /** Runs a workflow again with recorded outcomes. Nothing of it is kept. */
+  replay(runId: string, workflow: Runnable, options?: { readonly mode?: ReplayMode }): Promise<ReplayReport>
+  /** Answers a question of a run that waits, from any process; `resume` then goes on. */
+  decide(runId: string, approval: string, decision: ApprovalAnswer): Promise<void>
+  /** Says whether an effect happened that was cut off; the error of `resume` names them. */
+  review(runId: string, callId: string, found: Reviewed): Promise<void>
+  /** What a run did and spent, and what it took from another. */
+  report(runId: string): Promise<RunReport>
   /** Ends what runs in the sandboxes, and closes them and the store. */
   close(): Promise<void>
+}
+
+/** How a run is begun, besides the options of a call. */
+export interface RunOptions {
+  /** Its id, which no other run may have; a new one by default. */
+  readonly id?: string
+  /** A run to borrow outcomes from: what asks for the same from the same state is not paid for again. */
+  readonly reuse?: string
+  /** Where its code is, for `resume` without a workflow. */
+  readonly module?: RunModule
 }
 
 export interface RuntimeOptions extends Pick<StoreOptions, 'redact'> {
   /** An open store, or the address of one; `.openrath/rath.db` in the current folder by default. */
   readonly store?: Store | string
-  /** Besides `local`, which is always there. */
+  /** Besides `local`, `isolated`, `docker` and `opensandbox`. */
   readonly sandboxes?: readonly SandboxBackend[]
+  /** Where files of sessions and folders of branches are kept, outside every workspace; `OPENRATH_HOME` or `~/.openrath` by default. `false` keeps none: forks then share their files. */
+  readonly workspaces?: string | false
+  /** Besides `local`, `postgres` and `openviking`. */
+  readonly memories?: readonly MemoryBackend[]
+  /** Lets memories find by meaning: an AI SDK embedding model, or an embedder of your own. */
+  readonly embed?: MemoriesOptions['embed']
+  /** Milliseconds that a run counts as driven after its process was last heard of; 15,000 by default. */
+  readonly lease?: number
 }
 
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
-  const { store: given, redact } = options
-  const places = new Places(options.sandboxes)
+  return runtimeWith(options, new Places(options))
+}
+
+function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
+  const { store: given, redact, lease = usualLease } = options
+  const memories = new Memories({
+    memories: options.memories,
+    ...(options.embed && { embed: options.embed }),
+  })
+  const files = serveFiles(places)
   let opened: Promise<Store> | undefined
   const open = () => {
     opened ??= typeof given === 'object' ? Promise.resolve(given) : openStore(given, redact ? { redact } : {})
@@ -40,7 +104,8 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   }
   const close = async () => {
     try {
-      await places.close()
+      files[Symbol.dispose]()
+      await Promise.all([places.close(), memories.close()])
     } finally {
       // A store that was handed in belongs to whoever opened it.
       if (typeof given !== 'object') await (await opened)?.close()
@@ -54,14 +119,41 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
       return opened !== undefined
     },
     get sessions() {
-      return sessionsOf(open)
+      return lazySessions(open)
     },
+    lease,
     places,
-    run: <Options, Result>(
-      layer: (session: Session, options: Options) => Result,
-      session: Session,
-      options?: Options,
-    ) => layer(session, Object.assign({}, options, { runtime }) as Options),
+    memories,
+    checkout: (session, folder) => places.checkout(session, folder),
+    runs: {
+      get: async id => (await open()).runs.get(id),
+      list: async filter => (await open()).runs.list(filter),
+      journal: async id => (await open()).runs.journal(id),
+    },
+    run: (layer, session, { id, reuse, module, ...rest } = {} as never) => {
+      const begun = id !== undefined || reuse !== undefined || module !== undefined
+      const setup = begun && { [runSetup]: newRun({ id, reuse, module }, open) }
+      return layer(session, { ...rest, ...setup, runtime } as never)
+    },
+    resume: async (id, workflow, callOptions = {}) =>
+      resumeRun(id, workflow, { store: await open(), lease, options: { ...callOptions, runtime } }),
+    async replay(id, workflow, { mode = 'strict' } = {}) {
+      checkMode(mode)
+      const recorded = await open()
+      await using memory = await openStore('memory:', { secrets: {} })
+      // Secrets are taken out as they were, whatever they are called here.
+      const clean: Store['clean'] = value => recorded.clean(value)
+      const copies = mode === 'tools' ? places.scratch(await filesBefore(id, recorded)) : undefined
+      await using scratch = runtimeWith(
+        { ...options, store: { ...memory, clean } },
+        copies ?? new Places(options),
+      )
+      const copiesFiles = copies !== undefined
+      return await replayRun(id, workflow, mode, { store: recorded, scratch, copiesFiles })
+    },
+    decide: async (id, approval, decision) => decideApproval(id, approval, decision, await open()),
+    review: async (id, callId, found) => reviewEffect(id, callId, found, { store: await open(), lease }),
+    report: async id => reportRun(id, await open()),
     close,
     [Symbol.asyncDispose]: close,
   }
@@ -82,32 +174,18 @@ export function configure(options: RuntimeOptions): Runtime {
   return standard
 }
 
-/** The sessions of a store that may not be open yet. */
-function sessionsOf(open: () => Promise<Store>): Store['sessions'] {
-  const sessions = async () => (await open()).sessions
+type Given<T> = { readonly [K in keyof T]?: T[K] | undefined }
+
+function newRun({ id, reuse, module }: Given<RunOptions>, open: () => Promise<Store>): RunSetup {
+  const code = module && { file: module.file, ...(module.export !== undefined && { export: module.export }) }
   return {
-    put: async (session: Session, options) => (await sessions()).put(session, options),
-    append: async (id, chunks, options) => (await sessions()).append(id, chunks, options),
-    get: async name => (await sessions()).get(name),
-    row: async name => (await sessions()).row(name),
-    chunks: async (name, from) => (await sessions()).chunks(name, from),
-    list: async filter => (await sessions()).list(filter),
-    search: async (query, options) => (await sessions()).search(query, options),
-    tag: async (name, tag) => (await sessions()).tag(name, tag),
-    untag: async tag => (await sessions()).untag(tag),
-    delete: async name => (await sessions()).delete(name),
-    subscribe(listener, options) {
-      let disposed = false
-      let inner: Disposable | undefined
-      void sessions().then(store => {
-        if (!disposed) inner = store.subscribe(listener, options)
-      })
-      return {
-        [Symbol.dispose]() {
-          disposed = true
-          inner?.[Symbol.dispose]()
-        },
-      }
-    },
+    ...(id !== undefined && { id }),
+    ...(reuse !== undefined && { lender: async () => loadRecord(reuse, await open()) }),
+    data: { ...(reuse !== undefined && { reuse }), ...(code && { module: code }) },
   }
+}
+
+function checkMode(mode: unknown): void {
+  if (mode === 'strict' || mode === 'tools' || mode === 'model') return
+  throw new RathError('invalid-argument', `A replay's mode is strict, tools or model, not ${show(mode)}.`)
 }

@@ -1,8 +1,11 @@
 import { RathError, show } from '../base/errors.ts'
+import { dockerBackend } from './drivers/docker/driver.ts'
+import { isolatedBackend } from './drivers/isolated/driver.ts'
 import { localBackend } from './drivers/local/driver.ts'
+import { openSandboxBackend } from './drivers/opensandbox/driver.ts'
 import type { SandboxBackend } from './spec.ts'
 
-/** Backends by name: `local`, which is always there, and the ones given. One called `local` takes its place. */
+/** Backends by name: ours, which ask for what they need when they are first used, and the ones given. One of the same name takes the place of one of ours. */
 export class SandboxRegistry {
   readonly #backends: ReadonlyMap<string, SandboxBackend>
 
@@ -14,7 +17,10 @@ export class SandboxRegistry {
       }
       backends.set(backend.name, backend)
     }
-    if (!backends.has('local')) backends.set('local', localBackend())
+    const ours = [localBackend(), isolatedBackend(), dockerBackend(), openSandboxBackend()]
+    for (const backend of ours) {
+      if (!backends.has(backend.name)) backends.set(backend.name, backend)
+    }
     this.#backends = backends
   }
 

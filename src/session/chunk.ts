@@ -177,7 +177,7 @@ export interface MergeConflict {
   readonly path: string
   /** How the sides differ: `content`, `modify-delete` … */
   readonly kind?: string
-  /** `ours`, `theirs`, `markers`, or `written` for bytes of neither side. */
+  /** `ours`, `theirs`, `markers`, `written` for bytes of neither side, `deleted`. */
   readonly settled: string
   readonly by?: string
 }

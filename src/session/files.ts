@@ -1,7 +1,6 @@
 import type { Digest } from '../base/digest.ts'
-import type { FileChange, MergeConflict } from './chunk.ts'
+import type { Chunk, FileChange, MergeConflict } from './chunk.ts'
 import type { Lane } from './lane.ts'
-import type { Placement } from './placement.ts'
 
 /**
  * What a session needs done with files, which this layer cannot do itself: it is pure and runs in a browser. The layer that opens sandboxes
@@ -18,11 +17,14 @@ export interface SessionFiles {
 }
 
 export interface JoinRequest {
+  /** The files of the shared history, when a call in it may have changed some. */
   readonly base: Digest | undefined
+  /** Else: what the first call on a side found. */
+  readonly found: Digest | undefined
   readonly sides: readonly { readonly tree: Digest; readonly branch: string; readonly lane: Lane }[]
-  /** The lane of the merged session, and where it is placed. */
+  /** The lane of the merged session, and the chunk that placed it. */
   readonly into: Lane
-  readonly placement: Placement | undefined
+  readonly placed: Chunk<'placement'> | undefined
   readonly onConflict: OnConflict
 }
 
@@ -42,7 +44,7 @@ export type SettleConflict = (conflict: FileConflict) => Settlement | Promise<Se
 /** A file that two sides changed differently. What a side has deleted, or never had, is null. */
 export interface FileConflict {
   readonly path: string
-  /** `content`, `add-add`, `modify-delete`, `binary`, `type` or `mode`. */
+  /** `content`, `add-add`, `modify-delete`, `binary`, `link`, `type`, `mode` or `not-kept`. */
   readonly kind: string
   readonly base: Uint8Array | null
   readonly ours: Uint8Array | null

@@ -4,7 +4,6 @@ import { foldAt } from './chain.ts'
 import type { Chunk } from './chunk.ts'
 import { type JoinedFiles, type OnConflict, sessionFiles } from './files.ts'
 import { type Lane, rootLane } from './lane.ts'
-import { placementAt } from './placement.ts'
 import type { Side } from './value.ts'
 
 /** What a merge records of the files: the joined tree, and what had to be settled. Nothing when no side has any. */
@@ -14,24 +13,36 @@ export async function joinFiles(
   into: Lane,
   onConflict: OnConflict,
 ): Promise<Partial<JoinedFiles>> {
-  const from = baseTree(base, sides)
+  const shared = foldAt(base).tree
+  const found = shared ?? firstFound(sides)
   const known = sides.flatMap(({ value }) => {
     const tree = foldAt(value.tip).tree
     return tree === undefined ? [] : [{ tree, branch: value.branch, lane: value.lineage.lane ?? rootLane }]
   })
   if (known.length === 0) return {}
   const files = sessionFiles()
-  if (files === undefined) return { tree: treeWithoutFiles(from, known) }
-  const placement = sides.map(({ value }) => placementAt(value.tip)).find(placed => placed !== undefined)
-  const { tree, conflicts } = await files.join({ base: from, sides: known, into, placement, onConflict })
+  if (files === undefined) return { tree: treeWithoutFiles(shared ?? found, known) }
+  const placed = sides.map(({ value }) => foldAt(value.tip).placement).find(chunk => chunk !== undefined)
+  const { tree, conflicts } = await files.join({
+    base: shared,
+    found,
+    sides: known,
+    into,
+    placed,
+    onConflict,
+  })
   return conflicts.length > 0 ? { tree, conflicts } : { tree }
 }
 
-/** The files that the sides began with: those of the shared history, or what the first call on any side found. */
+/** The files that the sides began with: those of the shared history, or what the first call on a side found. */
 export function baseTree(base: Chunk | undefined, sides: readonly Side[]): Digest | undefined {
-  const shared = foldAt(base).tree
-  if (shared !== undefined) return shared
-  for (const { chunks } of sides) {
+  return foldAt(base).tree ?? firstFound(sides)
+}
+
+/** A fork finds what was there when it was forked; at the root others may have worked meanwhile. */
+function firstFound(sides: readonly Side[]): Digest | undefined {
+  const depth = ({ value }: Side) => value.lineage.lane?.length ?? 0
+  for (const { chunks } of sides.toSorted((a, b) => depth(b) - depth(a))) {
     for (const chunk of chunks) if (chunk.kind === 'tool-result' && chunk.before) return chunk.before
   }
   return undefined

@@ -48,6 +48,13 @@ export function laneBefore(lane: Lane): Lane | undefined {
   return parts.length === 0 ? undefined : parts.slice(0, -1).join('/')
 }
 
+/** The lane around it whose files are the placed folder itself. */
+export function placedLane(lane: Lane): Lane {
+  let around = filesLane(lane)
+  while (!isPlacedFolder(around)) around = filesLane(laneBefore(around) ?? rootLane)
+  return around
+}
+
 function partsOf(lane: Lane): string[] {
   return lane === rootLane ? [] : lane.split('/')
 }

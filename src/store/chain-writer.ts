@@ -71,9 +71,15 @@ export class ChainWriter {
     return { ...body, replaced: Object.freeze(body.replaced.map(id => ids.get(id) ?? id)) }
   }
 
-  /** Rows for the chunks that the store lacks, oldest first, recorded as `session`'s. */
-  async missing(tip: Chunk | undefined, session: string): Promise<EncodedChunk[]> {
-    const start = await this.#firstMissing(tip)
+  /** Rows for the chunks that the store lacks, oldest first, recorded as `session`'s. At once, unless the store has to be asked. */
+  missing(tip: Chunk | undefined, session: string): EncodedChunk[] | Promise<EncodedChunk[]> {
+    const start = this.#firstMissing(tip)
+    return typeof start === 'number'
+      ? this.#rows(tip, start, session)
+      : start.then(index => this.#rows(tip, index, session))
+  }
+
+  #rows(tip: Chunk | undefined, start: number, session: string): EncodedChunk[] {
     return chunksFrom(tip, start).map(chunk => {
       const body = { ...chunk } as ChunkBody
       const previous = previousOf(chunk)?.id ?? null
@@ -93,11 +99,13 @@ export class ChainWriter {
     this.#mark = {}
   }
 
-  async #firstMissing(tip: Chunk | undefined): Promise<number> {
-    if (tip === undefined) return 0
-    let known: Chunk | undefined = tip
+  #firstMissing(tip: Chunk | undefined): number | Promise<number> {
+    let known = tip
     while (known && !isKeptBy(known, this.#mark)) known = previousOf(known)
-    if (known) return lengthOf(known)
+    return known || tip === undefined ? lengthOf(known) : this.#search(tip)
+  }
+
+  async #search(tip: Chunk): Promise<number> {
     // Nothing of it is known in this process. What is stored is a prefix, so its end is found by halving.
     let low = 0
     let high = lengthOf(tip)

@@ -17,16 +17,24 @@ interface Waiting {
 }
 
 const largestBatch = 1000
+/** A writer that awaits each of its operations may keep the event loop from everything else for so long. */
+const longestTurnMs = 2
 
 /**
  * Group commit: operations that arrive while a transaction is running, or in the same turn of the event loop, share the
- * next transaction and with it one wait for the disk. Each is acknowledged when that transaction is durable, and one
- * that is refused does not disturb the others.
+ * next transaction and with it one wait for the disk. One that seems to be alone is not made to wait for a turn to end: it is
+ * committed as soon as the code that asked for it pauses. Each is acknowledged when its transaction is durable, and one that
+ * is refused does not disturb the others.
  */
 export class Committer {
   readonly #driver: StoreDriver
   #waiting: Waiting[] = []
-  #flushing: Promise<void> | undefined
+  #busy = false
+  /** The last transaction had one operation only. */
+  #alone = true
+  /** When the first transaction of this turn of the event loop was asked for. */
+  #turnBegan: number | undefined
+  #emptied: (() => void) | undefined
   #closed = false
 
   constructor(driver: StoreDriver) {
@@ -37,51 +45,99 @@ export class Committer {
     if (this.#closed) return Promise.reject(closedError())
     return new Promise<T>((resolve, reject) => {
       this.#waiting.push({ operation, resolve: resolve as (value: unknown) => void, reject })
-      this.#flushing ??= this.#flush()
+      if (this.#busy) return
+      this.#busy = true
+      if (this.#alone && this.#turnHasTime()) queueMicrotask(this.#flush)
+      else setImmediate(this.#flush)
     })
   }
 
   /** Refuses new operations and waits for the accepted ones. */
   async close(): Promise<void> {
     this.#closed = true
-    await this.#flushing
+    if (!this.#busy) return
+    await new Promise<void>(resolve => {
+      this.#emptied = resolve
+    })
   }
 
-  async #flush(): Promise<void> {
-    await new Promise(resolve => setImmediate(resolve))
+  readonly #flush = (): void => {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, largestBatch)
-      await this.#commit(batch)
+      this.#alone = batch.length === 1
+      const running = this.#commit(batch)
+      if (running) return void running.then(this.#flush)
     }
-    this.#flushing = undefined
+    this.#busy = false
+    this.#emptied?.()
   }
 
-  async #commit(batch: readonly Waiting[]): Promise<void> {
-    const settled: (() => void)[] = []
-    try {
-      await this.#driver.commit(touchedBy(batch), unit => {
-        settled.length = 0
-        for (const { operation, resolve, reject } of batch) {
-          try {
-            const result = operation.decide(unit)
-            settled.push(() => resolve(result))
-          } catch (error) {
-            settled.push(() => reject(error))
-          }
-        }
+  #turnHasTime(): boolean {
+    const now = performance.now()
+    if (this.#turnBegan === undefined) {
+      this.#turnBegan = now
+      setImmediate(() => {
+        this.#turnBegan = undefined
       })
-    } catch (error) {
-      if (batch.length > 1 && error instanceof RathError && error.code === 'chunk-missing') {
-        // One of them counts on chunks that are gone. The others are not to suffer for it.
-        for (const each of batch) await this.#commit([each])
-      } else for (const { reject } of batch) reject(error)
-      return
     }
-    for (const settle of settled) settle()
+    return now - this.#turnBegan < longestTurnMs
+  }
+
+  /** Settles every operation of a batch; returns nothing when it has done so already, as it can with a driver that never waits. */
+  #commit(batch: readonly Waiting[]): Promise<void> | undefined {
+    let answers: Answer[] = []
+    const settle = () => {
+      for (let i = 0; i < batch.length; i++) {
+        const { resolve, reject } = batch[i] as Waiting
+        const answer = answers[i] as Answer
+        if ('error' in answer) reject(answer.error)
+        else resolve(answer.value)
+      }
+    }
+    try {
+      const running = this.#driver.commit(touchedBy(batch), unit => {
+        answers = batch.map(({ operation }) => answerOf(operation, unit))
+      })
+      if (running) return running.then(settle, error => this.#failed(batch, error))
+    } catch (error) {
+      return this.#failed(batch, error)
+    }
+    settle()
+    return undefined
+  }
+
+  #failed(batch: readonly Waiting[], error: unknown): Promise<void> | undefined {
+    if (batch.length > 1 && error instanceof RathError && error.code === 'chunk-missing') {
+      return this.#oneByOne(batch)
+    }
+    for (const { reject } of batch) reject(error)
+    return undefined
+  }
+
+  /** One of them counts on chunks that are gone. The others are not to suffer for it. */
+  async #oneByOne(batch: readonly Waiting[]): Promise<void> {
+    for (const each of batch) await this.#commit([each])
   }
 }
 
+type Answer = { readonly value: unknown } | { readonly error: unknown }
+
+function answerOf(operation: Operation<unknown>, unit: Unit): Answer {
+  try {
+    return { value: operation.decide(unit) }
+  } catch (error) {
+    return { error }
+  }
+}
+
+const none: readonly never[] = []
+
 function touchedBy(batch: readonly Waiting[]): Touched {
+  const [first, second] = batch
+  if (first && second === undefined) {
+    const { sessions = none, runs = none, entries = none } = first.operation
+    return { sessions, runs, entries }
+  }
   const sessions = new Set<string>()
   const runs = new Set<string>()
   const entries: EntryName[] = []

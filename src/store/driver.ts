@@ -13,8 +13,9 @@ export interface StoreDriver {
    * One transaction: loads what `touched` names into a unit of work, runs `decide` on it, and writes what it left there.
    * Nobody else can change those rows in between. When `decide` throws, or the write fails, nothing happened. A session's
    * head or a chunk's predecessor that is not stored fails it with `chunk-missing`: `put` then writes the chunks again.
+   * A driver that does not have to wait may be done, or throw, at once: it then returns nothing.
    */
-  commit(touched: Touched, decide: (unit: Unit) => void): Promise<void>
+  commit(touched: Touched, decide: (unit: Unit) => void): Promise<void> | undefined
 
   sessionRow(id: string): Promise<SessionRow | undefined>
   /** Ids that start with a prefix, in order. */
@@ -24,6 +25,8 @@ export interface StoreDriver {
   sessionRows(filter: SessionFilter, limit: number, before: Place | undefined): Promise<SessionRow[]>
   /** Sessions changed behind a cursor, in order of change, and the cursor behind the last of them. Without a cursor: none, and the newest. */
   changes(cursor: string | undefined): Promise<{ rows: SessionRow[]; cursor: string }>
+  /** Whether a text may be a cursor that `changes` gave. */
+  isCursor(text: string): boolean
   /** Calls `wake` soon after anything was committed, by any process; spurious calls are fine. */
   watch(wake: () => void): Disposable
 
@@ -130,9 +133,9 @@ export function entryKey({ run, key, occurrence }: EntryName): string {
  * each sees what the ones before it in the same transaction did.
  */
 export class Unit {
-  readonly #sessions: Map<string, SessionRow>
-  readonly #runs: Map<string, RunRow>
-  readonly #entries: Map<string, EntryRow>
+  readonly #sessions = new Map<string, SessionRow>()
+  readonly #runs = new Map<string, RunRow>()
+  readonly #entries = new Map<string, EntryRow>()
   readonly changedSessions = new Set<string>()
   readonly deletedSessions = new Set<string>()
   readonly changedRuns = new Set<string>()
@@ -147,9 +150,9 @@ export class Unit {
     runs: Iterable<RunRow>
     entries: Iterable<EntryRow>
   }) {
-    this.#sessions = new Map([...loaded.sessions].map(row => [row.id, row]))
-    this.#runs = new Map([...loaded.runs].map(row => [row.id, row]))
-    this.#entries = new Map([...loaded.entries].map(row => [entryKey(row), row]))
+    for (const row of loaded.sessions) this.#sessions.set(row.id, row)
+    for (const row of loaded.runs) this.#runs.set(row.id, row)
+    for (const row of loaded.entries) this.#entries.set(entryKey(row), row)
   }
 
   session(id: string): SessionRow | undefined {
@@ -189,11 +192,16 @@ export class Unit {
 
   /** The rows to write, for a driver. */
   get written(): { sessions: SessionRow[]; runs: RunRow[]; entries: EntryRow[] } {
-    const rows = <T>(keys: Iterable<string>, from: Map<string, T>) => [...keys].map(key => from.get(key) as T)
     return {
-      sessions: rows(this.changedSessions, this.#sessions),
-      runs: rows(this.changedRuns, this.#runs),
-      entries: rows(this.changedEntries, this.#entries),
+      sessions: rowsOf(this.changedSessions, this.#sessions),
+      runs: rowsOf(this.changedRuns, this.#runs),
+      entries: rowsOf(this.changedEntries, this.#entries),
     }
   }
+}
+
+function rowsOf<T>(keys: ReadonlySet<string>, from: ReadonlyMap<string, T>): T[] {
+  const rows: T[] = []
+  for (const key of keys) rows.push(from.get(key) as T)
+  return rows
 }

@@ -1,3 +1,4 @@
+import { RathError, show } from '../base/errors.ts'
 import type { StoreDriver } from './driver.ts'
 import type { SessionChange, SubscribeOptions } from './spec.ts'
 
@@ -12,6 +13,7 @@ export class Follower {
   }
 
   subscribe(listener: (change: SessionChange) => void, options: SubscribeOptions = {}): Disposable {
+    checkCursor(this.#driver, options.cursor)
     const subscription = new Subscription(this.#driver, listener, options)
     this.#subscriptions.add(subscription)
     this.#watch ??= this.#driver.watch(() => {
@@ -36,6 +38,14 @@ export class Follower {
     this.#watch?.[Symbol.dispose]()
     this.#watch = undefined
   }
+}
+
+function checkCursor(driver: StoreDriver, cursor: unknown): void {
+  if (cursor === undefined || (typeof cursor === 'string' && driver.isCursor(cursor))) return
+  throw new RathError(
+    'invalid-argument',
+    `${show(cursor)} is not a cursor of this store's changes: give the cursor of a change that it told, or none to begin with the next.`,
+  )
 }
 
 class Subscription {

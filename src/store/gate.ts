@@ -14,12 +14,17 @@ export class Gate {
 
   /** The same object with its methods behind this door. Whatever is wrong with an async call, it rejects and never throws. */
   around<T extends object>(target: T): T {
+    const methods = new Map<PropertyKey, unknown>()
+    const guarded = (name: PropertyKey) => {
+      const member = target[name as keyof T]
+      if (typeof member !== 'function') return member
+      if (name === 'subscribe') return (...args: unknown[]) => this.#enter(() => member.apply(target, args))
+      return (...args: unknown[]) => this.pass(() => member.apply(target, args))
+    }
     return new Proxy(target, {
-      get: (_, name) => {
-        const member = target[name as keyof T]
-        if (typeof member !== 'function') return member
-        if (name === 'subscribe') return (...args: unknown[]) => this.#enter(() => member.apply(target, args))
-        return (...args: unknown[]) => this.pass(() => member.apply(target, args))
+      get(_, name) {
+        if (!methods.has(name)) methods.set(name, guarded(name))
+        return methods.get(name)
       },
     })
   }

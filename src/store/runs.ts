@@ -56,13 +56,19 @@ export class Runs implements RunStore {
     return this.#driver.runRows(filter.status, checkLimit(filter.limit, 50))
   }
 
-  claim(id: string, owner: string, leaseMs: number): Promise<RunRow> {
+  claim(
+    id: string,
+    owner: string,
+    leaseMs: number,
+    options: { readonly instead?: string } = {},
+  ): Promise<RunRow> {
     checkName(owner, 'An owner')
     checkLease(leaseMs)
     return this.#change(id, unit => {
       const run = unit.run(id) ?? missing(id)
       const now = Date.now()
-      if (run.owner !== null && run.owner !== owner && run.leaseUntil > now) {
+      const isTaken = run.owner !== null && run.owner !== owner && run.owner !== options.instead
+      if (isTaken && run.leaseUntil > now) {
         throw new RathError(
           'run-owned',
           `Run ${id} is driven by ${run.owner} for another ${run.leaseUntil - now} ms; wait until its lease ends.`,
@@ -101,7 +107,9 @@ export class Runs implements RunStore {
   async intend(id: string, fence: number, entry: NewEntry): Promise<JournalEntry> {
     const name = checkEntryName(id, entry.key, entry.occurrence)
     checkName(entry.kind, 'The kind of an effect')
-    const request = encode(this.#clean(entry.request, 'request'))
+    const clean = this.#clean(entry.request, 'request')
+    const request = encode(clean)
+    let made: EntryRow | undefined
     const row = await this.#committer.submit({
       runs: [id],
       entries: [name],
@@ -109,30 +117,48 @@ export class Runs implements RunStore {
         heldRun(unit, id, fence)
         const existing = unit.entry(name)
         if (existing) return existing
-        const made = newRow(name, entry.kind, request)
+        made = newRow(name, entry.kind, request)
         addBlobs(unit, request)
         unit.setEntry(made)
         return made
       },
     })
+    // What was just written needs no reading.
+    if (row === made) return { ...name, kind: entry.kind, request: clean, intendedAt: row.intendedAt }
     return this.#read(row)
   }
 
-  async conclude(
+  conclude(id: string, fence: number, key: string, occurrence: number, outcome: Json): Promise<JournalEntry> {
+    return this.#conclude(id, key, occurrence, outcome, unit => void heldRun(unit, id, fence))
+  }
+
+  decide(id: string, key: string, occurrence: number, outcome: Json): Promise<JournalEntry> {
+    return this.#conclude(id, key, occurrence, outcome, (unit, entry) => {
+      if (!unit.run(id)) missing(id)
+      if (entry === undefined || entry.kind === 'approval') return
+      throw new RathError(
+        'journal-conflict',
+        `The entry ${show(key)} of run ${id} is of kind ${entry.kind}; only an approval is decided.`,
+      )
+    })
+  }
+
+  async #conclude(
     id: string,
-    fence: number,
     key: string,
     occurrence: number,
     outcome: Json,
+    check: (unit: Unit, entry: EntryRow | undefined) => void,
   ): Promise<JournalEntry> {
     const name = checkEntryName(id, key, occurrence)
-    const encoded = encode(this.#clean(outcome, 'outcome'))
+    const clean = this.#clean(outcome, 'outcome')
+    const encoded = encode(clean)
     const row = await this.#committer.submit({
       runs: [id],
       entries: [name],
       decide: unit => {
-        heldRun(unit, id, fence)
         const entry = unit.entry(name)
+        check(unit, entry)
         if (entry === undefined) {
           throw new RathError(
             'journal-conflict',
@@ -156,7 +182,7 @@ export class Runs implements RunStore {
         return concluded
       },
     })
-    return this.#read(row)
+    return this.#read(row, clean)
   }
 
   async entry(id: string, key: string, occurrence: number): Promise<JournalEntry | undefined> {
@@ -187,9 +213,10 @@ export class Runs implements RunStore {
     return this.#redactor.json(toJson(value, name))
   }
 
-  async #read(row: EntryRow): Promise<JournalEntry> {
-    const texts = row.outcome === null ? [row.request] : [row.request, row.outcome]
-    const [request, outcome] = await decodeAll(texts, ids => this.#driver.blobs(ids))
+  /** `written` is the outcome where it need not be read. */
+  async #read(row: EntryRow, written?: Json): Promise<JournalEntry> {
+    const texts = row.outcome === null || written !== undefined ? [row.request] : [row.request, row.outcome]
+    const [request, outcome = written] = await decodeAll(texts, ids => this.#driver.blobs(ids))
     const { run, key, occurrence, kind, intendedAt, concludedAt } = row
     return {
       run,

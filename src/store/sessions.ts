@@ -1,22 +1,23 @@
 import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
-import { chunkAt, lengthOf } from '../session/chain.ts'
-import type { Chunk, ChunkBody, ChunkInput } from '../session/chunk.ts'
-import { identifyText } from '../session/identity.ts'
-import { parseChunk, withField } from '../session/parse.ts'
+import { backwards, lengthOf } from '../session/chain.ts'
+import type { ChunkBody, ChunkInput } from '../session/chunk.ts'
+import { parseChunk } from '../session/parse.ts'
 import { type Session, sessionOf, valueFrom } from '../session/session.ts'
+import { anchored } from '../session/summary.ts'
 import type { SessionValue } from '../session/value.ts'
 import { ChainLoader } from './chain-loader.ts'
-import { ChainWriter, type EncodedChunk, encodeChunk } from './chain-writer.ts'
+import { ChainWriter } from './chain-writer.ts'
 import type { Committer } from './commit.ts'
-import type { StoreDriver, Unit } from './driver.ts'
+import type { StoreDriver } from './driver.ts'
 import { decodeAll } from './encode.ts'
 import { Follower } from './follow.ts'
 import { checkId, checkTag, resolveName } from './names.ts'
 import { listPage } from './page.ts'
 import type { Redactor } from './redact.ts'
 import { searchChunks } from './search.ts'
+import { conflict, extend, keep } from './session-decisions.ts'
 import type {
   ChunkRecord,
   SearchHit,
@@ -50,6 +51,13 @@ export class Sessions implements SessionStore {
     this.#follower = new Follower(driver)
   }
 
+  /** The session as `put` would keep it. */
+  clean(session: Session): Session {
+    const given = valueFrom(session)
+    const value = this.#redacted(given)
+    return value === given ? session : sessionOf(value)
+  }
+
   async put(session: Session, options: { readonly tag?: string } = {}): Promise<Session> {
     const { tag } = options
     if (tag !== undefined) checkTag(tag)
@@ -70,7 +78,9 @@ export class Sessions implements SessionStore {
   }
 
   async #keep(value: SessionValue, tag: string | undefined): Promise<void> {
-    const rows = await this.#writer.missing(value.tip, value.id)
+    const missing = this.#writer.missing(value.tip, value.id)
+    // Without a pause where none is needed: what is put before something else is then committed with it.
+    const rows = missing instanceof Promise ? await missing : missing
     const longer = await this.#committer.submit({ sessions: [value.id], decide: keep(value, rows, tag) })
     if (longer) {
       await this.#checkExtendedFrom(longer, value)
@@ -89,10 +99,11 @@ export class Sessions implements SessionStore {
       throw new RathError('invalid-argument', `append takes a list of chunks, not ${show(chunks)}.`)
     }
     const at = Date.now()
-    const bodies = chunks.map((chunk, i) => {
-      const body = parseChunk(chunk, at, chunks.length === 1 ? 'chunk' : `chunk ${i}`)
-      return this.#redactor.chunk(body)
-    })
+    const parsed = chunks.map((chunk, i) =>
+      parseChunk(chunk, at, chunks.length === 1 ? 'chunk' : `chunk ${i}`),
+    )
+    const summarises = parsed.some(body => body.kind === 'compress')
+    const bodies = (summarises ? await this.#anchored(id, parsed) : parsed).map(this.#redactor.chunk)
     const row = await this.#committer.submit({
       sessions: [id],
       decide: extend(id, bodies, options.after, at),
@@ -179,6 +190,13 @@ export class Sessions implements SessionStore {
     this.#follower.close()
   }
 
+  /** Summaries name chunks as the ones of `Session.append` do: by what stays the same about them in a merge. */
+  async #anchored(id: string, bodies: readonly ChunkBody[]): Promise<readonly ChunkBody[]> {
+    const kept = await this.#driver.sessionRow(id)
+    const tip = kept && (await this.#loader.load(kept.head))
+    return bodies.map(body => (body.kind === 'compress' ? anchored(body, backwards(tip)) : body))
+  }
+
   /** The value as it may be written; the very same one when it holds no secret. */
   #redacted(value: SessionValue): SessionValue {
     const { parents: _, operation: __, at: ___, ...words } = value.lineage
@@ -197,80 +215,6 @@ export class Sessions implements SessionStore {
     const rows = await this.#driver.chunkRows(kept.head, tip.index, kept.length - tip.index)
     if (rows.at(-1)?.id !== tip.id) throw conflict(kept, value)
   }
-}
-
-/** Puts a value's chunks and row into a unit. Returns the row that is kept already when that one is not shorter. */
-function keep(value: SessionValue, rows: readonly EncodedChunk[], tag: string | undefined) {
-  const { id, tip, branch, lineage } = value
-  const head = tip?.id ?? null
-  return (unit: Unit): SessionRow | undefined => {
-    const kept = unit.session(id)
-    const longer = kept && kept.length >= lengthOf(tip) && kept.head !== head ? kept : undefined
-    if (kept && !longer && !extendsKept(kept, tip)) throw conflict(kept, value)
-    if (longer) return longer
-    if (tag !== undefined) unit.tags.set(tag, id)
-    if (kept && kept.head === head) return undefined
-    add(unit, rows)
-    const now = Date.now()
-    unit.setSession({
-      id,
-      head,
-      length: lengthOf(tip),
-      branch,
-      lineage,
-      created: kept?.created ?? now,
-      updated: now,
-      tags: kept?.tags ?? [],
-    })
-    return undefined
-  }
-}
-
-function extendsKept(kept: SessionRow, tip: Chunk | undefined): boolean {
-  return kept.head === null || (tip !== undefined && chunkAt(tip, kept.length - 1).id === kept.head)
-}
-
-/** Links bodies behind a session's newest chunk. Returns nothing when there is no such session. */
-function extend(id: string, bodies: readonly ChunkBody[], after: Digest | undefined, at: number) {
-  return (unit: Unit): SessionRow | undefined => {
-    const kept = unit.session(id)
-    if (kept === undefined) return undefined
-    if (after !== undefined && kept.head !== after) {
-      throw new RathError(
-        'session-conflict',
-        `Session ${id} has moved on: its newest chunk is ${kept.head}, not ${after}. Read it again and append to that.`,
-        { data: { session: id, head: kept.head, after } },
-      )
-    }
-    let { head, length } = kept
-    const rows = bodies.map(body => {
-      const placed = kept.branch === '' ? body : withField(body, { branch: kept.branch })
-      const { id: next, text } = identifyText(placed, head)
-      const place = { id: next, index: length++, previous: head, session: id }
-      head = next
-      return encodeChunk(placed, place, text)
-    })
-    add(unit, rows)
-    const row = { ...kept, head, length, updated: at }
-    unit.setSession(row)
-    return row
-  }
-}
-
-function add(unit: Unit, rows: readonly EncodedChunk[]): void {
-  for (const { row, blobs } of rows) {
-    if (!unit.chunks.has(row.id)) unit.chunks.set(row.id, row)
-    for (const blob of blobs) unit.blobs.set(blob.id, blob)
-  }
-}
-
-function conflict(kept: SessionRow, value: SessionValue): RathError {
-  return new RathError(
-    'session-conflict',
-    `Session ${value.id} is kept with other chunks (head ${kept.head}, ${kept.length} chunks). ` +
-      'A kept session can only be extended; fork() it to go another way.',
-    { data: { session: value.id, head: kept.head } },
-  )
 }
 
 /** `resolveName` knows how to say that there is no such session. */

@@ -15,6 +15,11 @@ export interface Store extends AsyncDisposable {
   readonly sessions: SessionStore
   readonly blobs: BlobStore
   readonly runs: RunStore
+  /**
+   * A value as it would be written, at once: without secrets, and the very same one when it holds none. What is kept of it later is
+   * what this gives, so a redact hook must leave alone what it returned before.
+   */
+  clean<T extends Session | Json>(value: T): T
   /** Frees what no session, run or tag reaches any more. */
   gc(options?: GcOptions): Promise<GcReport>
   /** Waits for what was accepted, then lets go. Everything asked of the store afterwards is refused. */
@@ -150,9 +155,10 @@ export interface RunStore {
   list(filter?: { readonly status?: RunStatus; readonly limit?: number }): Promise<readonly RunRow[]>
   /**
    * Makes this owner the only one who may write to the run, until the lease ends. Refused while another owner's lease
-   * lasts. Each claim raises the fence; whoever holds a lower one can write nothing more.
+   * lasts, unless it is the one in `instead`, who is known to be gone. Each claim raises the fence; whoever holds a lower one can
+   * write nothing more.
    */
-  claim(id: string, owner: string, leaseMs: number): Promise<RunRow>
+  claim(id: string, owner: string, leaseMs: number, options?: { readonly instead?: string }): Promise<RunRow>
   /** Extends the lease. Refused when the fence has been raised since. */
   renew(id: string, fence: number, leaseMs: number): Promise<RunRow>
   update(id: string, fence: number, change: RunChange): Promise<RunRow>
@@ -160,6 +166,10 @@ export interface RunStore {
   intend(id: string, fence: number, entry: NewEntry): Promise<JournalEntry>
   /** Writes down how it ended. An entry has one outcome for ever: a second one is refused. */
   conclude(id: string, fence: number, key: string, occurrence: number, outcome: Json): Promise<JournalEntry>
+  /**
+   * The outcome of an entry of kind `approval`, by anybody: who decides does not drive the run. One that was decided before is refused.
+   */
+  decide(id: string, key: string, occurrence: number, outcome: Json): Promise<JournalEntry>
   entry(id: string, key: string, occurrence: number): Promise<JournalEntry | undefined>
   /** In the order of their intents. */
   journal(id: string): Promise<readonly JournalEntry[]>

@@ -1,5 +1,7 @@
 import { type Digest, sha256 } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
+import type { Json } from '../base/json.ts'
+import { Session } from '../session/session.ts'
 import { Committer } from './commit.ts'
 import type { StoreDriver } from './driver.ts'
 import { Gate } from './gate.ts'
@@ -37,6 +39,8 @@ export function createStore(
     sessions: gate.around(sessions),
     blobs: gate.around(blobStore(allowed, committer, redactor)),
     runs: gate.around(new Runs(allowed, committer, redactor)),
+    clean: <T extends Session | Json>(value: T): T =>
+      (value instanceof Session ? sessions.clean(value) : redactor.json(value)) as T,
     gc: options => gate.pass(() => collect(allowed, options)),
     close,
     [Symbol.asyncDispose]: close,

@@ -1,4 +1,5 @@
 export type { ConformanceCase } from './conformance.ts'
+export { type MemoryTestOptions, testMemory } from './memory.ts'
 export { type RecordedOptions, recorded } from './recorded.ts'
 export { type SandboxTestOptions, testSandbox } from './sandbox.ts'
 export {

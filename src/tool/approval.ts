@@ -21,35 +21,43 @@ export interface ApprovalRequest {
 }
 
 export interface ApprovalDecision {
-  /** `edited` runs the call with the arguments in `edit`; `expired` says that nobody decided in time. */
-  readonly verdict: 'approved' | 'rejected' | 'edited' | 'expired'
+  /**
+   * `edited` runs the call with the arguments in `edit`; `answered` takes `answer` for its result and does not run it; `expired` says
+   * that nobody decided in time.
+   */
+  readonly verdict: 'approved' | 'rejected' | 'edited' | 'answered' | 'expired'
   /** Who decided. */
   readonly by?: string
   readonly reason?: string
   readonly edit?: Json
+  readonly answer?: Json
+  /** When it was decided, in milliseconds since the epoch; now by default. */
+  readonly at?: number
 }
 
 /** A decision as it came from outside, checked. */
-export function checkDecision(decision: ApprovalDecision, request: ApprovalRequest): ApprovalDecision {
-  const { verdict, edit } = decision ?? {}
-  if (!['approved', 'rejected', 'edited', 'expired'].includes(verdict)) {
-    throw new RathError(
-      'invalid-argument',
-      `The decision about ${request.tool.name} has the verdict ${show(verdict)}; it must be approved, rejected, edited or expired.`,
-    )
+export function checkDecision(decision: ApprovalDecision, tool: string): ApprovalDecision {
+  const { verdict, edit, answer } = decision ?? {}
+  const refuse = (what: string) => {
+    throw new RathError('invalid-argument', `The decision about ${tool} ${what}`)
+  }
+  if (!verdicts.includes(verdict)) {
+    refuse(`has the verdict ${show(verdict)}; it must be approved, rejected, edited, answered or expired.`)
   }
   if (verdict === 'edited' && edit === undefined) {
-    throw new RathError(
-      'invalid-argument',
-      `The decision about ${request.tool.name} is edited but has no edit; give the arguments to run with.`,
-    )
+    refuse('is edited but has no edit; give the arguments to run with.')
+  }
+  if (verdict === 'answered' && answer === undefined) {
+    refuse('is answered but has no answer; give the result to go on with.')
   }
   return decision
 }
 
+const verdicts: readonly unknown[] = ['approved', 'rejected', 'edited', 'answered', 'expired']
+
 /** `place` tells equal calls of one turn apart; the ids that providers invent do not count. */
-export function approvalId(session: Session, place: number, tool: string, args: Json): string {
-  return digestOf(['approval', session.state, place, tool, args]).slice(0, 32)
+export function approvalId(session: Session, place: number, tool: string, args: Json, sample = ''): string {
+  return digestOf(['approval', session.state, place, tool, args, ...(sample ? [sample] : [])]).slice(0, 32)
 }
 
 export function askedChunk(request: ApprovalRequest, by: string | undefined): ChunkInput {
@@ -67,7 +75,7 @@ export function askedChunk(request: ApprovalRequest, by: string | undefined): Ch
 
 export function decidedChunk(
   { approval, call, tool, args }: Pick<ApprovalRequest, 'approval' | 'call' | 'tool' | 'args'>,
-  { verdict, by: decidedBy, reason, edit }: ApprovalDecision,
+  { verdict, by: decidedBy, reason, edit, answer, at }: ApprovalDecision,
   by: string | undefined,
 ): ChunkInput {
   return {
@@ -79,6 +87,8 @@ export function decidedChunk(
     verdict,
     ...(decidedBy !== undefined && { decidedBy }),
     ...(reason !== undefined && { reason }),
+    ...(answer !== undefined && { answer }),
+    ...(at !== undefined && { at }),
     ...(by !== undefined && { by }),
   }
 }

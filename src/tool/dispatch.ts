@@ -7,12 +7,13 @@ import type { Session } from '../session/session.ts'
 import type { ApprovalDecision, ApprovalRequest } from './approval.ts'
 import { Cancellation } from './cancellation.ts'
 import { execute, neverStarted } from './execute.ts'
-import { type Permissions, permit, Rulings } from './permission.ts'
+import { type Permissions, permit, type Ruling, Rulings } from './permission.ts'
 import type { AskFiles } from './policy/path-root.ts'
 import type { Policy } from './policy/policy.ts'
 import { type NotCallable, type PreparedCall, prepare } from './prepare.ts'
 import { type Claim, runSteps, type Step, sameClaim } from './schedule.ts'
 import type { Tool } from './spec.ts'
+import type { ToolRecord } from './tool-record.ts'
 
 export type { PreparedCall } from './prepare.ts'
 
@@ -31,10 +32,17 @@ export interface DispatchOptions {
   readonly files?: AskFiles | undefined
   /** Opens the sandbox of the session, or gives the one that is open. Called only when a tool asks for it. */
   sandbox?(): Promise<Sandbox>
+  /** Part of every approval's id, where the same may be asked from equal sessions side by side. */
+  readonly sample?: string | undefined
   /** Asks a person. Without it, a call that needs approval is denied. */
   approve?(request: ApprovalRequest): Promise<ApprovalDecision>
-  /** Wraps every execution: the door for effects, which may know the outcome already. `run` never rejects. */
-  around?(call: PreparedCall, run: () => Promise<ToolOutcome>): Promise<ToolOutcome>
+  /** Wraps what the policy and the tool say about a call: they may look at files, and what they said may be on record. */
+  ruled?(call: PreparedCall, rule: () => Promise<Ruling>): Promise<Ruling>
+  /**
+   * Wraps every execution: the door for effects, which may know the outcome already. `run` takes another way to open the sandbox, and
+   * rejects only with what stops the run itself.
+   */
+  around?(call: PreparedCall, run: RunTool): Promise<ToolRecord>
   onProgress?(callId: string, data: Json): void
   onStart?(call: PreparedCall): void
   /** Told strictly in the order asked, each as soon as all before it are done; the next one waits until this returns. */
@@ -48,6 +56,8 @@ export interface CallRecord {
   readonly outcome: ToolOutcome
   /** How long the tool ran; 0 when it did not. */
   readonly durationMs: number
+  /** Where it ran and what it did to files, if `around` told. */
+  readonly evidence?: ToolRecord['evidence']
   /** Chunks of kind `approval`: what was asked and what was decided. */
   readonly approvals: readonly ChunkInput[]
 }
@@ -97,9 +107,12 @@ class Turn {
     const { tools } = this.#options
     const preparing = Promise.all(this.#calls.map((call, index) => prepare(call, index, tools)))
     const prepared = await this.#cancellation.orAborted(preparing)
-    if (prepared) await runSteps(this.#steps(prepared), limit)
-    else for (const [index, call] of this.#calls.entries()) this.#record(index, call, never)
-    await this.#telling
+    try {
+      if (prepared) await runSteps(this.#steps(prepared), limit)
+      else for (const [index, call] of this.#calls.entries()) this.#record(index, call, never)
+    } finally {
+      await this.#telling
+    }
     if (this.#failure) throw this.#failure.error
   }
 
@@ -131,36 +144,22 @@ class Turn {
 
   async #execute(call: PreparedCall): Promise<Ended> {
     if (this.#failure) throw this.#failure.error
-    let durationMs = 0
     if (this.#cancellation.isAborted) return never
     const { session, sandbox, onProgress, around } = this.#options
     const { tool, parsed: args } = call
-    const run = async () => {
-      const start = performance.now()
-      const cancellation = this.#cancellation
-      const outcome = await execute({
-        tool,
-        args,
-        callId: call.call.id,
-        session,
-        sandbox,
-        cancellation,
-        onProgress,
-      })
-      durationMs = performance.now() - start
-      return outcome
-    }
+    const cancellation = this.#cancellation
+    const run: RunTool = (place = sandbox) =>
+      execute({ tool, args, callId: call.call.id, session, sandbox: place, cancellation, onProgress })
     try {
       this.#options.onStart?.(call)
     } catch {
       // Somebody who watches cannot stop a call.
     }
-    const outcome = await (around ? around(call, run) : run())
-    return { call, outcome, durationMs, approvals: [] }
+    return { call, approvals: [], ...(await (around ? around(call, run) : timed(run))) }
   }
 
-  #record(index: number, call: ToolCallPart, { call: ran, outcome, approvals, durationMs = 0 }: Ended): void {
-    this.#records[index] = { call, args: ran?.args ?? call.args, outcome, durationMs, approvals }
+  #record(index: number, call: ToolCallPart, { call: ran, durationMs = 0, ...ended }: Ended): void {
+    this.#records[index] = { ...ended, call, args: ran?.args ?? call.args, durationMs }
     if (!this.#isTelling) this.#telling = this.#tell()
   }
 
@@ -180,11 +179,20 @@ class Turn {
   }
 }
 
+type RunTool = (sandbox?: DispatchOptions['sandbox']) => Promise<ToolOutcome>
+
+async function timed(run: RunTool): Promise<ToolRecord> {
+  const start = performance.now()
+  const outcome = await run()
+  return { outcome, durationMs: performance.now() - start }
+}
+
 interface Ended {
   readonly call?: PreparedCall | undefined
   readonly outcome: ToolOutcome
   readonly approvals: readonly ChunkInput[]
   readonly durationMs?: number
+  readonly evidence?: ToolRecord['evidence']
 }
 
 const never: Ended = Object.freeze({ outcome: neverStarted, approvals: [] })

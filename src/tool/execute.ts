@@ -1,5 +1,6 @@
 import { RathError } from '../base/errors.ts'
 import type { Json } from '../base/json.ts'
+import { stopsRun } from '../base/run-stop.ts'
 import type { Sandbox } from '../sandbox/spec.ts'
 import type { ToolOutcome } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
@@ -18,11 +19,14 @@ export interface Execution {
   readonly onProgress?: ((callId: string, data: Json) => void) | undefined
 }
 
-/** Runs one call to its outcome. Never rejects, and ends at a timeout or a cancellation even when the tool does not. */
+/**
+ * Runs one call to its outcome, and ends at a timeout or a cancellation even when the tool does not. Rejects only with what stops the
+ * run itself, from a call inside the tool.
+ */
 export function execute(execution: Execution): Promise<ToolOutcome> {
   const { tool, args, cancellation } = execution
   if (cancellation.isAborted) return Promise.resolve(neverStarted)
-  return new Promise(resolve => {
+  return new Promise((resolve, reject) => {
     let isOpen = true
     let timer: NodeJS.Timeout | undefined
     const { context, abort } = contextFor(execution, () => isOpen)
@@ -48,7 +52,11 @@ export function execute(execution: Execution): Promise<ToolOutcome> {
       }, tool.timeout)
     }
     const returned = (result: unknown) => isOpen && finish(outcomeOf(result, tool.name))
-    const threw = (error: unknown) => isOpen && finish(thrownOutcome(error))
+    const threw = (error: unknown) => {
+      if (!isOpen) return
+      if (stopsRun(error)) reject(error)
+      finish(thrownOutcome(error))
+    }
     try {
       const result = tool.run(args, context)
       if (isThenable(result)) Promise.resolve(result).then(returned, threw)

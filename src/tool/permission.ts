@@ -12,7 +12,7 @@ import {
 } from './approval.ts'
 import type { Cancellation } from './cancellation.ts'
 import { contextFor, neverStarted } from './execute.ts'
-import { describeThrown } from './outcome.ts'
+import { describeThrown, outcomeOf } from './outcome.ts'
 import type { AskFiles } from './policy/path-root.ts'
 import { checkPolicy, type Policy, type PolicyVerdict } from './policy/policy.ts'
 import type { PolicyCall } from './policy/rules.ts'
@@ -25,7 +25,9 @@ export interface Permissions {
   readonly policy?: Policy | undefined
   readonly files?: AskFiles | undefined
   readonly by?: string | undefined
+  readonly sample?: string | undefined
   sandbox?(): Promise<Sandbox>
+  ruled?(call: PreparedCall, rule: () => Promise<Ruling>): Promise<Ruling>
   approve?(request: ApprovalRequest): Promise<ApprovalDecision>
 }
 
@@ -37,6 +39,12 @@ export type Permission =
       readonly outcome: ToolOutcome
       readonly approvals: readonly ChunkInput[]
     }
+
+/** What becomes of a call before anybody is asked: denied for a reason, to be asked about, or neither. */
+export interface Ruling {
+  readonly deny?: string
+  readonly ask?: string
+}
 
 /** What the policy says about the calls of a turn, one after the other in the order asked, since a policy may count them. */
 export class Rulings {
@@ -60,6 +68,11 @@ export class Rulings {
     return verdict
   }
 
+  /** Counts a call that was ruled on before. */
+  allow({ tool, args }: PreparedCall): void {
+    this.#allowed.push({ tool: tool.name, args })
+  }
+
   /** An edited call takes the place of the one asked, so that one is not counted. */
   onEdited(call: PreparedCall, args: Json): Promise<PolicyVerdict> | undefined {
     return this.#permissions.policy && this.check({ tool: call.tool.name, args }, call.args)
@@ -79,13 +92,29 @@ export async function permit(
   permissions: Permissions,
 ): Promise<Permission> {
   const { cancellation } = permissions
-  const ruling = rulings.on(call)
-  const verdict = ruling && (await cancellation.orAborted(ruling))
-  if (verdict?.kind === 'deny') return denyByPolicy(call, verdict.reason, [], permissions)
-  const asks = call.tool.approval && (await cancellation.orAborted(toolAsks(call, permissions)))
-  if (cancellation.isAborted) return { outcome: neverStarted, approvals: [] }
-  const question = asks || (verdict?.kind === 'ask' ? verdict.question : undefined)
-  return question === undefined ? { call, approvals: [] } : ask(call, question, rulings, permissions)
+  let isRecorded = true
+  const rule = async (): Promise<Ruling> => {
+    isRecorded = false
+    const given = await rulings.on(call)
+    if (given?.kind === 'deny') return { deny: given.reason }
+    const asks = call.tool.approval && (await toolAsks(call, permissions))
+    const question = asks || (given?.kind === 'ask' ? given.question : undefined)
+    return question === undefined ? {} : { ask: question }
+  }
+  const ruling = await cancellation.orAborted(ruledOn(call, rule, permissions))
+  if (ruling?.deny !== undefined) return denyByPolicy(call, ruling.deny, [], permissions)
+  if (ruling === undefined || cancellation.isAborted) return { outcome: neverStarted, approvals: [] }
+  if (isRecorded) rulings.allow(call)
+  return ruling.ask === undefined ? { call, approvals: [] } : ask(call, ruling.ask, rulings, permissions)
+}
+
+function ruledOn(
+  call: PreparedCall,
+  rule: () => Promise<Ruling>,
+  { ruled, policy }: Permissions,
+): Promise<Ruling> {
+  const isFixed = policy === undefined && typeof call.tool.approval !== 'function'
+  return ruled && !isFixed ? ruled(call, rule) : rule()
 }
 
 async function ask(
@@ -94,9 +123,9 @@ async function ask(
   rulings: Rulings,
   permissions: Permissions,
 ): Promise<Permission> {
-  const { session, signal, cancellation, by } = permissions
+  const { session, signal, cancellation, by, sample } = permissions
   const { tool, args } = call
-  const approval = approvalId(session, call.index, tool.name, args)
+  const approval = approvalId(session, call.index, tool.name, args, sample)
   const request: ApprovalRequest = { approval, call: call.call, tool, args, question, session, signal }
   const asked = askedChunk(request, by)
   if (permissions.approve === undefined) {
@@ -104,12 +133,13 @@ async function ask(
   }
   const answer = await cancellation.orAborted(permissions.approve(request))
   if (answer === undefined && cancellation.isAborted) return { outcome: neverStarted, approvals: [asked] }
-  const decision = checkDecision(answer as ApprovalDecision, request)
+  const decision = checkDecision(answer as ApprovalDecision, tool.name)
   const approvals = [asked, decidedChunk(request, decision, by)]
   if (decision.verdict === 'approved') return { call, approvals }
   if (decision.verdict === 'edited') {
     return edited(call, toJson(decision.edit, 'edit'), approvals, rulings, permissions)
   }
+  if (decision.verdict === 'answered') return { outcome: outcomeOf(decision.answer, tool.name), approvals }
   const unsaid = decision.verdict === 'expired' ? 'Nobody decided in time.' : 'It was not approved.'
   return { outcome: { kind: 'denied', reason: decision.reason ?? unsaid }, approvals }
 }
@@ -122,8 +152,12 @@ async function edited(
   rulings: Rulings,
   permissions: Permissions,
 ): Promise<Permission> {
-  const verdict = await rulings.onEdited(call, args)
-  if (verdict?.kind === 'deny') return denyByPolicy({ ...call, args }, verdict.reason, approvals, permissions)
+  const rule = async (): Promise<Ruling> => {
+    const verdict = await rulings.onEdited(call, args)
+    return verdict?.kind === 'deny' ? { deny: verdict.reason } : {}
+  }
+  const { deny } = await ruledOn({ ...call, args }, rule, permissions)
+  if (deny !== undefined) return denyByPolicy({ ...call, args }, deny, approvals, permissions)
   const tools = new Map([[call.tool.name, call.tool]])
   const prepared = await prepare({ ...call.call, args }, call.index, tools)
   if ('outcome' in prepared) return { outcome: prepared.outcome, approvals }
@@ -134,9 +168,9 @@ function denyByPolicy(
   call: PreparedCall,
   reason: string,
   approvals: readonly ChunkInput[],
-  { session, by }: Permissions,
+  { session, by, sample }: Permissions,
 ): Permission {
-  const approval = approvalId(session, call.index, call.tool.name, call.args)
+  const approval = approvalId(session, call.index, call.tool.name, call.args, sample)
   const decision: ApprovalDecision = { verdict: 'rejected', by: 'policy', reason }
   const chunk = decidedChunk({ ...call, approval }, decision, by)
   return { outcome: { kind: 'denied', reason }, approvals: [...approvals, chunk] }

@@ -17,6 +17,10 @@ export interface Tool {
   /** JSON Schema of the arguments, as the model is shown it. */
   readonly parameters: JsonObject
   readonly effect: Effect
+  /** What it does goes through the door itself, as an agent's work does: a call that was cut off runs again and repeats nothing. */
+  readonly resumable?: boolean
+  /** Whatever it does, it does through its sandbox: where that lets nothing out, an `external` effect is a `workspace` one. */
+  readonly sandboxed?: boolean
   /** Milliseconds until a call is cancelled and reported as timed out; none by default. */
   readonly timeout?: number
   /** Ask a person before running: always, or when this says so for the arguments. */

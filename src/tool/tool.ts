@@ -18,6 +18,8 @@ export interface ToolDefinition<Input, Args, Result> {
   readonly parameters?: JsonObject
   /** What it does to the world; `external` by default, which is the one that is never repeated unasked. */
   readonly effect?: Effect
+  /** Whatever it does, it does through its sandbox: where that lets nothing out, an `external` effect is a `workspace` one. */
+  readonly sandboxed?: boolean
   /** What calls must not overlap on: names, or a function of the arguments as the model wrote them. */
   readonly resource?: string | readonly string[] | ((args: Input) => string | readonly string[] | undefined)
   /** Ask a person before running: always, or when this says so. */
@@ -35,7 +37,17 @@ export function tool<Args extends object = JsonObject, Result = unknown>(
   definition: ToolDefinition<Args, Args, Result> & { readonly input: JsonObject },
 ): Tool
 export function tool(definition: AnyDefinition): Tool {
-  const { name, description, input, output, effect = 'external', timeout, approval, resource } = definition
+  const {
+    name,
+    description,
+    input,
+    output,
+    effect = 'external',
+    timeout,
+    approval,
+    resource,
+    sandboxed,
+  } = definition
   refuse('invalid-argument', `The tool ${show(name)} cannot be made`, problemsOf(definition))
   const arguments_ = compileInput(input, name, definition.parameters)
   const result = output && compileOutput(output, name)
@@ -45,6 +57,7 @@ export function tool(definition: AnyDefinition): Tool {
     description,
     parameters: arguments_.jsonSchema as JsonObject,
     effect,
+    ...(sandboxed === true && { sandboxed }),
     ...(timeout !== undefined && Number.isFinite(timeout) && { timeout }),
     ...(approval !== undefined && { approval: approval as NonNullable<Tool['approval']> }),
     ...(resource !== undefined && { resource: resourceOf(resource) }),

@@ -65,6 +65,14 @@ const lines: Record<string, readonly string[]> = {
     '  1500 tokens, $0.001',
     '  Who are you? Who are you?',
   ],
+  'backends/e2b.ts': ['backend: e2b, a microvm', 'not opened: E2B_API_KEY is not set'],
+  'backends/mem0.ts': [
+    'kept: 2',
+    'found: Ada drinks tea in the morning. (user/ada)',
+    'updated: Ada drinks coffee in the morning. version 2',
+    'forgotten: 1; zebras found: 0',
+    'memory-unsupported: This mem0 backend does not do a history.',
+  ],
   'patterns/debate.ts': [
     '  contra: Tests first is what I say; the rewrite can wait.',
     'judge: contra, because Both sides end with tests first. (verdict on the record)',

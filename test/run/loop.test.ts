@@ -29,8 +29,8 @@ describe('an agent', () => {
   })
 
   it('refuses an option that it does not have', () => {
-    expect(() => agentWith(['x'], { memory: 'local' } as object)).toThrow(
-      'An Agent has no option "memory"; it takes model,',
+    expect(() => agentWith(['x'], { memories: 'local' } as object)).toThrow(
+      'An Agent has no option "memories"; it takes model,',
     )
   })
 

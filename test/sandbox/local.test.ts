@@ -159,6 +159,8 @@ test('a backend that is not known is refused with those that are', () => {
   const registry = new SandboxRegistry([{ ...local, name: 'mine' }])
   expect(registry.get('mine').name).toBe('mine')
   expect(registry.get('local').name).toBe('local')
-  expect(() => registry.get('docker')).toThrow(/no sandbox backend "docker"; there are local, mine/)
+  expect(() => registry.get('nowhere')).toThrow(
+    /no sandbox backend "nowhere"; there are docker, isolated, local, mine, opensandbox/,
+  )
   expect(() => new SandboxRegistry([local, local])).toThrow(/Two sandbox backends/)
 })

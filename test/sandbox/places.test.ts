@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { Places } from '../../src/run/places.ts'
+import { Places } from '../../src/run/place/places.ts'
 import { createRuntime } from '../../src/run/runtime.ts'
 import { localBackend } from '../../src/sandbox/drivers/local/driver.ts'
 import type { Sandbox, SandboxBackend } from '../../src/sandbox/spec.ts'
@@ -20,7 +20,7 @@ function counted(gate: Promise<unknown> = Promise.resolve()) {
       return sandbox
     },
   }
-  return { opened, backend, places: new Places([backend]) }
+  return { opened, backend, places: new Places({ sandboxes: [backend] }) }
 }
 
 const asked = () => Session.fromUserMessage('go')
@@ -29,7 +29,7 @@ test('however many ask at once, a place is opened once', async () => {
   using folder = temporaryFolder()
   const { opened, places } = counted()
   const sessions = [asked(), asked(), asked()].map(session => session.to('local', folder.path))
-  const sandboxes = await Promise.all([...sessions, ...sessions].map(session => places.open(session)))
+  const sandboxes = await Promise.all([...sessions, ...sessions].map(session => places.open({ session })))
   expect(new Set(sandboxes).size).toBe(1)
   expect(opened).toHaveLength(1)
   await places.close()
@@ -38,44 +38,47 @@ test('however many ask at once, a place is opened once', async () => {
 test('sessions placed without a folder have one each, and what comes from them shares it', async () => {
   const { opened, places } = counted()
   const [one, two] = [asked().user('1').to('local'), asked().user('2').to('local')]
-  const first = await places.open(one)
-  expect(await places.open(two)).not.toBe(first)
-  const [left, right] = [one.fork('left').user('l'), one.fork('right').user('r')]
+  const first = await places.open({ session: one })
+  expect(await places.open({ session: two })).not.toBe(first)
+  const [left, right] = ['left', 'right'].map(label =>
+    one.fork({ label, workspace: 'shared' }).user(label),
+  ) as [Session, Session]
   const merged = await left.merge(right)
   for (const session of [one.user('more'), left, right, merged, Session.fromJSONL(one.toJSONL())]) {
-    expect(await places.open(session)).toBe(first)
+    expect(await places.open({ session })).toBe(first)
   }
   expect(opened).toHaveLength(2)
   const helper = Session.fromUserMessage('help').to('local')
   places.share(helper, one)
-  expect(await places.open(helper.user('on'))).toBe(first)
+  expect(await places.open({ session: helper.user('on') })).toBe(first)
   await places.close()
   expect(opened.map(({ cwd }) => existsSync(cwd))).toEqual([false, false])
 })
 
 test('a session without a place is told how to get one', async () => {
-  await expect(new Places().open(asked())).rejects.toMatchObject({
+  await expect(new Places().open({ session: asked() })).rejects.toMatchObject({
     code: 'placement-missing',
     message: expect.stringContaining("session.to('local', './')"),
   })
-  await expect(new Places().open(asked().to('docker'))).rejects.toMatchObject({ code: 'unknown-sandbox' })
+  await expect(new Places().open({ session: asked().to('nowhere') })).rejects.toMatchObject({
+    code: 'unknown-sandbox',
+  })
 })
 
 test('a place that could not be opened is tried again', async () => {
   let isBroken = true
-  const places = new Places([
-    {
-      ...localBackend(),
-      open(spec, options) {
-        if (!isBroken) return localBackend().open(spec, options)
-        isBroken = false
-        return Promise.reject(new Error('not yet'))
-      },
+  const backend: SandboxBackend = {
+    ...localBackend(),
+    open(spec, options) {
+      if (!isBroken) return localBackend().open(spec, options)
+      isBroken = false
+      return Promise.reject(new Error('not yet'))
     },
-  ])
+  }
+  const places = new Places({ sandboxes: [backend] })
   const session = asked().to('local')
-  await expect(places.open(session)).rejects.toThrow('not yet')
-  expect((await places.open(session)).backend).toBe('local')
+  await expect(places.open({ session })).rejects.toThrow('not yet')
+  expect((await places.open({ session })).sandbox.backend).toBe('local')
   await places.close()
 })
 
@@ -84,12 +87,12 @@ test('one who gives up does not spoil the opening for others', async () => {
   const { places } = counted(gate)
   const session = asked().to('local')
   const abort = new AbortController()
-  const given = places.open(session, abort.signal)
-  const waiting = places.open(session, new AbortController().signal)
+  const given = places.open({ session, signal: abort.signal })
+  const waiting = places.open({ session, signal: new AbortController().signal })
   abort.abort()
   await expect(given).rejects.toMatchObject({ code: 'cancelled' })
   resolve()
-  expect((await waiting).backend).toBe('local')
+  expect((await waiting).sandbox.backend).toBe('local')
   await places.close()
 })
 
@@ -97,12 +100,14 @@ test('closing the runtime closes its sandboxes, one that is only being opened to
   const { promise: gate, resolve } = Promise.withResolvers<void>()
   const { opened, backend } = counted(gate)
   const runtime = createRuntime({ store: 'memory:', sandboxes: [backend] })
-  const opening = runtime.places.open(asked().to('local'))
+  const opening = runtime.places.open({ session: asked().to('local') })
   opening.catch(() => {})
   const closing = runtime.close()
   resolve()
   await closing
   for (const { cwd } of opened) expect(existsSync(join(cwd))).toBe(false)
-  await expect(runtime.places.open(asked().to('local'))).rejects.toMatchObject({ code: 'sandbox-closed' })
+  await expect(runtime.places.open({ session: asked().to('local') })).rejects.toMatchObject({
+    code: 'sandbox-closed',
+  })
   await runtime.close()
 })

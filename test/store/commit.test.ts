@@ -113,3 +113,67 @@ test('closing waits for what was accepted and refuses what comes after', async (
   await Promise.all([accepted, closed])
   expect(order).toEqual(['accepted', 'closed'])
 })
+
+/** A driver that is done at once. */
+function quickDriver() {
+  const sizes: number[] = []
+  const driver: Pick<StoreDriver, 'commit'> = {
+    commit({ sessions }, decide) {
+      sizes.push([...sessions].length)
+      decide(new Unit({ sessions: [], runs: [], entries: [] }))
+      return undefined
+    },
+  }
+  return { committer: new Committer(driver as StoreDriver), sizes }
+}
+
+test('an operation that is alone does not wait for the turn of the event loop to end', async () => {
+  const { committer } = quickDriver()
+  const order: string[] = []
+  const turn = new Promise<void>(resolve =>
+    setImmediate(() => {
+      order.push('turn')
+      resolve()
+    }),
+  )
+  await committer.submit(returns(1)).then(() => order.push('alone'))
+  await turn
+  expect(order).toEqual(['alone', 'turn'])
+})
+
+test('operations asked for together share a transaction also when the one before was alone', async () => {
+  const { committer, sizes } = quickDriver()
+  const all = (...names: string[]) =>
+    Promise.all(names.map(name => committer.submit({ sessions: [name], ...returns(name) })))
+  await all('a')
+  await all('b', 'c', 'd')
+  await all('e', 'f')
+  await all('g')
+  expect(sizes).toEqual([1, 3, 2, 1])
+})
+
+test('a writer that awaits each operation lets the event loop go on', async () => {
+  const { committer } = quickDriver()
+  let turned = false
+  setImmediate(() => {
+    turned = true
+  })
+  for (let i = 0; i < 1_000_000 && !turned; i++) await committer.submit(returns(1))
+  expect(turned).toBe(true)
+})
+
+test('a driver that throws at once rejects its operations, and the next goes on', async () => {
+  const answers = [new RathError('store-full', 'full'), undefined]
+  const driver: Pick<StoreDriver, 'commit'> = {
+    commit(_, decide) {
+      const error = answers.shift()
+      if (error) throw error
+      decide(new Unit({ sessions: [], runs: [], entries: [] }))
+      return undefined
+    },
+  }
+  const committer = new Committer(driver as StoreDriver)
+  await expect(committer.submit(returns(1))).rejects.toMatchObject({ code: 'store-full' })
+  expect(await committer.submit(returns(2))).toBe(2)
+  await committer.close()
+})

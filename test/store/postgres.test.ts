@@ -296,7 +296,7 @@ test('a chunk whose predecessor is not stored is refused, and nothing of its bat
     unit.chunks.set(head, chunk)
     unit.setSession({ id: 's', head, length: 2, branch: '', lineage, created: 1, updated: 1, tags: [] })
   })
-  expect((await refusal(commit)).code).toBe('chunk-missing')
+  expect((await refusal(commit as Promise<void>)).code).toBe('chunk-missing')
   expect(await driver.sessionRow('s')).toBeUndefined()
   expect(await driver.knownChunks([head])).toEqual(new Set())
   await driver.close()
@@ -308,7 +308,7 @@ test('a store that is opened to read only is held to it by the server, and is no
   await (await openStore(url, quick)).close()
   const driver = await postgresDriver(url, { readOnly: true })
   const commit = driver.commit({ sessions: [], runs: ['r'], entries: [] }, () => {})
-  expect((await refusal(commit)).code).toBe('store-read-only')
+  expect((await refusal(commit as Promise<void>)).code).toBe('store-read-only')
   await driver.close()
 })
 

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
 import { Session } from '../../src/session/session.ts'
+import { sqliteDriver } from '../../src/store/drivers/sqlite/driver.ts'
 import { openStore } from '../../src/store/open.ts'
 import { refusalOf } from '../session/make.ts'
 import { temporaryFolder } from './folder.ts'
@@ -72,4 +73,35 @@ test('an append whose transaction failed leaves the next one behind what is kept
   const row = await store.sessions.append(id, says('after'), { after: head as string })
   expect(row.length).toBe(3)
   expect((await store.sessions.get(id)).verify().ok).toBe(true)
+})
+
+test('what is decided on a session that another connection changed is decided again', async () => {
+  const { store, other, id, says } = await twoConnections()
+  await store.sessions.append(id, says('ours'))
+  const { head } = await other.sessions.append(id, says('theirs'))
+  expect((await store.sessions.append(id, says('behind it'), { after: head as string })).length).toBe(4)
+  const { head: late } = await other.sessions.append(id, says('again'))
+  const stale = (await store.sessions.chunks(id, 3)).at(0)?.id as string
+  expect((await refusalOf(store.sessions.append(id, says('no'), { after: stale }))).code).toBe(
+    'session-conflict',
+  )
+  expect((await store.sessions.row(id)).head).toBe(late)
+})
+
+test('a decision that only reads a session sees that another connection deleted it', async () => {
+  const { path, store, other, id, says } = await twoConnections()
+  const driver = await sqliteDriver(path, { durability: 'normal' })
+  onTestFinished(() => driver.close())
+  const lengths: (number | undefined)[] = []
+  const look = () =>
+    driver.commit({ sessions: [id], runs: [], entries: [] }, unit => {
+      lengths.push(unit.session(id)?.length)
+    })
+  await look()
+  await store.sessions.append(id, says('more'))
+  await look()
+  expect(lengths.at(-1)).toBe(2)
+  await other.sessions.delete(id)
+  await look()
+  expect(lengths.at(-1)).toBe(undefined)
 })

@@ -34,6 +34,11 @@ export function memoryDriver(): StoreDriver {
     return { ...row, tags: own.map(([tag]) => tag).sort() }
   }
 
+  const rowOf = (id: string): SessionRow | undefined => {
+    const row = sessions.get(id)
+    return row && withTags(row)
+  }
+
   function apply(unit: Unit): void {
     const now = Date.now()
     const { sessions: rows, runs: runRows, entries: entryRows } = unit.written
@@ -64,22 +69,20 @@ export function memoryDriver(): StoreDriver {
   return {
     url: 'memory:',
 
-    async commit(touched: Touched, decide) {
-      const found = <K, V>(from: Map<K, V>, keys: Iterable<K>) =>
-        [...keys].flatMap(key => from.get(key) ?? [])
+    commit(touched: Touched, decide) {
       const unit = new Unit({
-        sessions: found(sessions, touched.sessions).map(withTags),
-        runs: found(runs, touched.runs),
-        entries: found(entries, [...touched.entries].map(entryKey)),
+        sessions: found(touched.sessions, rowOf),
+        runs: found(touched.runs, id => runs.get(id)),
+        entries: found(touched.entries, name => entries.get(entryKey(name))),
       })
       decide(unit)
       apply(unit)
       for (const wake of watchers) wake()
+      return undefined
     },
 
     async sessionRow(id) {
-      const row = sessions.get(id)
-      return row && withTags(row)
+      return rowOf(id)
     },
     async sessionIds(prefix, limit) {
       return [...sessions.keys()]
@@ -102,6 +105,7 @@ export function memoryDriver(): StoreDriver {
       const later = [...changed].filter(([, at]) => at > Number(cursor))
       return { rows: later.map(([id]) => withTags(sessions.get(id) as SessionRow)), cursor: String(sequence) }
     },
+    isCursor: text => /^\d{1,15}$/.test(text),
     watch(wake) {
       watchers.add(wake)
       return { [Symbol.dispose]: () => void watchers.delete(wake) }
@@ -200,6 +204,15 @@ export function memoryDriver(): StoreDriver {
       watchers.clear()
     },
   }
+}
+
+function found<K, V>(keys: Iterable<K>, look: (key: K) => V | undefined): V[] {
+  const rows: V[] = []
+  for (const key of keys) {
+    const row = look(key)
+    if (row !== undefined) rows.push(row)
+  }
+  return rows
 }
 
 function matches(row: SessionRow, filter: SessionFilter): boolean {

@@ -109,6 +109,17 @@ const defaults: Parameters<typeof casesOn>[1] = {
     assert.ok(outcome.endsWith(mark))
   },
 
+  async 'a value is cleaned at once, to what is kept of it'({ store }) {
+    const data = { key, nested: [{ [key]: `${key}${key}` }] }
+    const { data: kept } = await store.runs.create({ id: 'r', data })
+    assert.deepEqual(store.clean(data), kept)
+    const session = talk(1).append(user(`my key is ${key}`), says('noted'))
+    const clean = store.clean(session)
+    assert.equal(clean.id, session.id)
+    assert.equal(clean.head, (await store.sessions.put(session)).head)
+    assert.equal(store.clean(clean).head, clean.head)
+  },
+
   async 'secrets are taken out of blobs, text and binary'({ store }) {
     const read = async (bytes: Uint8Array | string) =>
       Buffer.from(await store.blobs.get(await store.blobs.put(bytes))).toString('latin1')

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Json } from '../../base/json.ts'
+import { Session } from '../../session/session.ts'
 import type { RunRow, Store } from '../../store/spec.ts'
 import type { ConformanceCase } from '../conformance.ts'
 import { refused } from '../refused.ts'
@@ -132,6 +133,37 @@ export function runCases(open: OpenStore): ConformanceCase[] {
         await refused((await other()).runs.conclude('r', fence, key, 0, 'other'), 'journal-conflict')
         assert.deepEqual((await store.runs.entry('r', key, 0))?.outcome, outcome)
       }
+    },
+
+    async 'an approval is decided by anybody, once, and nothing else is'({ store, other }) {
+      const fence = await started(store)
+      await store.runs.intend('r', fence, { ...tool('a'), kind: 'approval' })
+      await store.runs.intend('r', fence, tool('t'))
+      const second = await other()
+      const decided = await second.runs.decide('r', 'a', 0, { verdict: 'approved' })
+      assert.deepEqual(decided.outcome, { verdict: 'approved' })
+      assert.deepEqual((await store.runs.entry('r', 'a', 0))?.outcome, { verdict: 'approved' })
+      await refused(second.runs.decide('r', 'a', 0, { verdict: 'rejected' }), 'journal-conflict')
+      await refused(second.runs.decide('r', 't', 0, 'done'), 'journal-conflict')
+      await refused(second.runs.decide('r', 'never', 0, 'done'), 'journal-conflict')
+      await refused(second.runs.decide('nobody', 'a', 0, 'done'), 'unknown-run')
+      await store.runs.conclude('r', fence, 't', 0, 'still open')
+    },
+
+    async 'a claim takes the place of an owner who is named as gone, and of no other'({ store, other }) {
+      await started(store)
+      const second = await other()
+      await refused(second.runs.claim('r', 'two', minute, { instead: 'somebody' }), 'run-owned')
+      const { owner } = await store.runs.get('r')
+      const taken = await second.runs.claim('r', 'two', minute, { instead: owner as string })
+      assert.deepEqual([taken.owner, taken.fence], ['two', 2])
+    },
+
+    async 'a value is cleaned at once, to what is kept of it'({ store }) {
+      const value = { text: 'no secret', list: [1, null] }
+      assert.equal(store.clean(value), value)
+      const session = Session.fromUserMessage('no secret')
+      assert.equal(store.clean(session), session)
     },
 
     async 'an outcome without an intent is refused'({ store }) {

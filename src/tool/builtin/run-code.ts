@@ -37,6 +37,7 @@ export const runCode = tool<{ code: string; language?: Language; timeout?: numbe
     additionalProperties: false,
   },
   effect: 'external',
+  sandboxed: true,
   run: ({ code, language = 'python', timeout }, context) =>
     inSandbox(context, async sandbox => {
       const options = { signal: context.signal, timeout: secondsOf(timeout) }

@@ -18,6 +18,7 @@ export const runShellCommand = tool<{ cmd: string; cwd?: string; timeout?: numbe
     additionalProperties: false,
   },
   effect: 'external',
+  sandboxed: true,
   run: ({ cmd, cwd, timeout }, context) =>
     inSandbox(context, async sandbox => {
       const { signal } = context

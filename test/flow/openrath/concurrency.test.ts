@@ -3,7 +3,7 @@ import type { Session } from '../../../src/session/session.ts'
 import type { Effect } from '../../../src/tool/spec.ts'
 import { tool } from '../../../src/tool/tool.ts'
 import { agentWith, ask, store } from '../../run/make.ts'
-import { barrier, counted } from './make.ts'
+import { barrier, counted, sandboxOf } from './make.ts'
 
 // OpenRath 1.2, list C. There it is measured in seconds; here a barrier that opens only when all have come proves that they overlap.
 // C12 is about the OpenSandbox driver, which is not built yet.
@@ -89,7 +89,7 @@ describe('C: concurrency', () => {
 
   it('C7 commands in one sandbox run side by side', async () => {
     const { places } = counted()
-    const sandbox = await places.open(ask().to('local'))
+    const { sandbox } = await places.open({ session: ask().to('local') })
     // Each waits until all eight have made their file.
     const command = (i: number) => `touch f${i}; while [ "$(ls f* | wc -l)" -lt 8 ]; do sleep 0.02; done`
     const results = await Promise.all(
@@ -102,7 +102,7 @@ describe('C: concurrency', () => {
   it('C8 opening and closing 32 times leaves nothing open', async () => {
     const opens = Array.from({ length: 32 }, async () => {
       const { opened, closed, places } = counted()
-      await places.open(ask().to('local'))
+      await places.open({ session: ask().to('local') })
       await places.close()
       return opened.length - closed.length
     })
@@ -111,7 +111,7 @@ describe('C: concurrency', () => {
 
   it('C9 sixteen concurrent writes are intact', async () => {
     const { places } = counted()
-    const { files } = await places.open(ask().to('local'))
+    const { files } = (await places.open({ session: ask().to('local') })).sandbox
     const text = (i: number) => `${i}`.repeat(10_000)
     await Promise.all(Array.from({ length: 16 }, (_, i) => files.write(`f${i}`, text(i))))
     for (let i = 0; i < 16; i++) expect(new TextDecoder().decode(await files.read(`f${i}`))).toBe(text(i))
@@ -121,7 +121,7 @@ describe('C: concurrency', () => {
   it('C10 and C11 a thousand askers at once share one sandbox; that nobody counts references differs, as S8', async () => {
     const { opened, places } = counted()
     const session = ask().to('local')
-    const sandboxes = await Promise.all(Array.from({ length: 1000 }, () => places.open(session)))
+    const sandboxes = await Promise.all(Array.from({ length: 1000 }, () => places.open({ session })))
     expect(new Set(sandboxes).size).toBe(1)
     expect(opened).toHaveLength(1)
     await places.close()
@@ -129,7 +129,7 @@ describe('C: concurrency', () => {
 
   it('C13 closing several times at once closes each sandbox once', async () => {
     const { closed, places } = counted()
-    await places.open(ask().to('local'))
+    await sandboxOf(places, ask().to('local'))
     await Promise.all([places.close(), places.close(), places.close()])
     await places.close()
     expect(new Set(closed).size).toBe(1)

@@ -4,7 +4,7 @@ import type { Session } from '../../../src/session/session.ts'
 import { tool } from '../../../src/tool/tool.ts'
 import { agentWith, ask, callsEcho, echo, failureOf, kinds } from '../../run/make.ts'
 import { isRunning } from '../../sandbox/make.ts'
-import { barrier, counted } from './make.ts'
+import { barrier, counted, sandboxOf } from './make.ts'
 
 // OpenRath 1.2, section 9 A: faults of liveness, each as a test that we do not have it.
 
@@ -102,7 +102,7 @@ describe('A: liveness', () => {
     const { opened, backend } = counted()
     await using runtime = createRuntime({ store: 'memory:', sandboxes: [backend] })
     const session = ask().to('local')
-    const all = await Promise.all(Array.from({ length: 8 }, () => runtime.places.open(session)))
+    const all = await Promise.all(Array.from({ length: 8 }, () => runtime.places.open({ session })))
     expect([new Set(all).size, opened.length]).toEqual([1, 1])
   })
 
@@ -133,7 +133,7 @@ describe('A: liveness', () => {
     })
     const { opened, backend } = counted()
     await using runtime = createRuntime({ store: 'memory:', sandboxes: [backend] })
-    const sandbox = await runtime.places.open(ask().to('local'))
+    const { sandbox } = await runtime.places.open({ session: ask().to('local') })
     const handle = sandbox.exec(args.cmd)
     let pid = 0
     while (pid === 0) {
@@ -163,9 +163,9 @@ describe('A: liveness', () => {
   it('A10 asking for a place while it closes gives a refusal and never a closed sandbox', async () => {
     const { places } = counted()
     const session = ask().to('local')
-    await places.open(session)
+    await sandboxOf(places, session)
     const closing = places.close()
-    await expect(places.open(session)).rejects.toMatchObject({ code: 'sandbox-closed' })
+    await expect(sandboxOf(places, session)).rejects.toMatchObject({ code: 'sandbox-closed' })
     await closing
   })
 })

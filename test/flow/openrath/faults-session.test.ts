@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { sessionGraph } from '../../../src/session/graph.ts'
 import { Session } from '../../../src/session/session.ts'
 import { agentWith, ask, callsEcho, echo, failureOf, store } from '../../run/make.ts'
-import { counted } from './make.ts'
+import { counted, sandboxOf } from './make.ts'
 
 // OpenRath 1.2, section 9 B: faults of session semantics. Not here: B7 (replay) and the files of forks in B2 (workspaces) are layers to
 // come, and B9 (a registry that keeps everything) has nothing to be tested on: there is no registry.
@@ -92,7 +92,7 @@ describe('B: session semantics', () => {
     const { opened, closed, places } = counted()
     let session = ask().to('local')
     for (let turn = 0; turn < 4; turn++) {
-      await places.open(session)
+      await sandboxOf(places, session)
       session = session.fork().user(`turn ${turn}`)
     }
     await places.close()

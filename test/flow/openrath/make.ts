@@ -1,6 +1,7 @@
-import { Places } from '../../../src/run/places.ts'
+import { Places } from '../../../src/run/place/places.ts'
 import { localBackend } from '../../../src/sandbox/drivers/local/driver.ts'
 import type { Sandbox, SandboxBackend } from '../../../src/sandbox/spec.ts'
+import type { Session } from '../../../src/session/session.ts'
 
 /** The local backend, and every sandbox that it opened or closed. */
 export function counted() {
@@ -20,7 +21,12 @@ export function counted() {
       })
     },
   }
-  return { opened, closed, backend, places: new Places([backend]) }
+  return { opened, closed, backend, places: new Places({ sandboxes: [backend] }) }
+}
+
+/** The sandbox that a session works in. */
+export async function sandboxOf(places: Places, session: Session): Promise<Sandbox> {
+  return (await places.open({ session })).sandbox
 }
 
 /** Resolves for all once `count` have come: proof that they were under way at the same time. */

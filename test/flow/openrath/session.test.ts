@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createRuntime } from '../../../src/run/runtime.ts'
 import { Session } from '../../../src/session/session.ts'
 import { temporaryFolder } from '../../sandbox/make.ts'
-import { counted } from './make.ts'
+import { counted, sandboxOf } from './make.ts'
 
 // OpenRath 1.2, list S: what its suite asserts about sessions. A name that ends in "differs" is where we decided otherwise, with the reason.
 
@@ -57,9 +57,9 @@ describe('S: session core', () => {
   it('S8 merged forks work in the sandbox they shared; that nothing counts references differs: the runtime owns sandboxes, sessions are values', async () => {
     const { opened, places } = counted()
     const placed = ask().to('local')
-    const first = await places.open(placed)
+    const first = await sandboxOf(places, placed)
     const merged = await placed.fork('a').user('1').merge(placed.fork('b').user('2'))
-    expect(await places.open(merged)).toBe(first)
+    expect(await sandboxOf(places, merged)).toBe(first)
     expect(opened).toHaveLength(1)
     await places.close()
   })
@@ -104,17 +104,17 @@ describe('S: session core', () => {
     using folder = temporaryFolder()
     const { closed, places } = counted()
     const before = ask().to('local')
-    const old = await places.open(before)
-    await places.open(before.to('local', folder.path))
+    const old = await sandboxOf(places, before)
+    await sandboxOf(places, before.to('local', folder.path))
     expect(closed).toEqual([])
-    expect(await places.open(before)).toBe(old)
+    expect(await sandboxOf(places, before)).toBe(old)
     await places.close()
   })
 
   it('S16 a path is the folder to work in, and it survives', async () => {
     using folder = temporaryFolder()
     const { places } = counted()
-    const { hostPath } = await places.open(ask().to('local', folder.path))
+    const { hostPath } = await sandboxOf(places, ask().to('local', folder.path))
     expect(hostPath ?? '').toContain(folder.path)
     await places.close()
     expect(existsSync(folder.path)).toBe(true)
@@ -124,7 +124,7 @@ describe('S: session core', () => {
     const { opened, places } = counted()
     const session = ask().to('local')
     expect(opened).toHaveLength(0)
-    expect(await places.open(session)).toBe(await places.open(session))
+    expect(await sandboxOf(places, session)).toBe(await sandboxOf(places, session))
     expect(opened).toHaveLength(1)
     await places.close()
   })
@@ -133,7 +133,7 @@ describe('S: session core', () => {
     using folder = temporaryFolder()
     const { opened, places } = counted()
     const session = ask().to('local', folder.path)
-    expect(await places.open(session.to('local', folder.path))).toBe(await places.open(session))
+    expect(await sandboxOf(places, session.to('local', folder.path))).toBe(await sandboxOf(places, session))
     expect(opened).toHaveLength(1)
     await places.close()
   })
@@ -141,17 +141,19 @@ describe('S: session core', () => {
   it('S20 two sessions at one place share its sandbox, which closes once, with the runtime', async () => {
     using folder = temporaryFolder()
     const { closed, places } = counted()
-    const sandbox = await places.open(ask('a').to('local', folder.path))
-    expect(await places.open(ask('b').to('local', folder.path))).toBe(sandbox)
+    const sandbox = await sandboxOf(places, ask('a').to('local', folder.path))
+    expect(await sandboxOf(places, ask('b').to('local', folder.path))).toBe(sandbox)
     await places.close()
     expect(closed).toEqual([sandbox.id])
   })
 
   it('S21 what is closed says so', async () => {
     const { places } = counted()
-    const sandbox = await places.open(ask().to('local'))
+    const { sandbox } = await places.open({ session: ask().to('local') })
     await places.close()
-    await expect(places.open(ask().to('local'))).rejects.toMatchObject({ code: 'sandbox-closed' })
+    await expect(places.open({ session: ask().to('local') })).rejects.toMatchObject({
+      code: 'sandbox-closed',
+    })
     await expect(sandbox.files.list('.')).rejects.toMatchObject({ code: 'sandbox-closed' })
   })
 
@@ -160,7 +162,7 @@ describe('S: session core', () => {
     const session = ask().to('local')
     {
       await using runtime = createRuntime({ store: 'memory:', sandboxes: [backend] })
-      await runtime.places.open(session)
+      await runtime.places.open({ session })
       expect(closed).toHaveLength(0)
     }
     expect(closed).toHaveLength(1)

@@ -1,27 +1,29 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { mkdir, realpath, stat } from 'node:fs/promises'
+import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
 import { cancelledError } from '../../../base/abort.ts'
-import { RathError, show } from '../../../base/errors.ts'
+import { RathError } from '../../../base/errors.ts'
 import { newId } from '../../../base/ids.ts'
+import { HostCommand } from '../../host/command.ts'
+import { cleanEnvironment, type Environment } from '../../host/environment.ts'
+import { beforeExit } from '../../host/exit.ts'
+import { HostFiles } from '../../host/files.ts'
+import { givenFolder, newFolder } from '../../host/folder.ts'
+import { hostInterpreters } from '../../host/interpreters.ts'
+import { WorkspacePaths } from '../../host/paths.ts'
+import { removeFolder } from '../../host/remove-folder.ts'
 import type {
   ExecHandle,
   ExecOptions,
+  HostFolder,
   Sandbox,
   SandboxBackend,
   SandboxCapabilities,
   SandboxSpec,
 } from '../../spec.ts'
-import { LocalCommand } from './command.ts'
-import { cleanEnvironment, type Environment } from './environment.ts'
-import { beforeExit } from './exit.ts'
-import { LocalFiles } from './files.ts'
-import { type LocalSpec, parseLocalSpec } from './local-spec.ts'
-import { pathError, WorkspacePaths } from './paths.ts'
+import { launchLocal } from './launch.ts'
+import { parseLocalSpec } from './local-spec.ts'
 import { ProcessWindow } from './process-window.ts'
 import { endTree, findsAll, killTree } from './processes.ts'
-import { removeFolder } from './remove-folder.ts'
 
 export interface LocalOptions {
   /** What `passEnv` and the harmless names are taken from; the environment of this process by default. */
@@ -53,14 +55,21 @@ const capabilities: SandboxCapabilities = Object.freeze({
  */
 export function localBackend(options: LocalOptions = {}): SandboxBackend {
   const reason = process.platform === 'win32' ? noWindows : undefined
+  const check = (signal: AbortSignal | undefined) => {
+    if (reason !== undefined) throw new RathError('sandbox-unavailable', reason)
+    if (signal?.aborted) throw cancelledError(signal)
+  }
   return Object.freeze<SandboxBackend>({
     name: 'local',
     capabilities,
     probe: async () => (reason === undefined ? { available: true } : { available: false, reason }),
     open: async (spec, { signal } = {}) => {
-      if (reason !== undefined) throw new RathError('sandbox-unavailable', reason)
-      if (signal?.aborted) throw cancelledError(signal)
-      return openLocal(spec, options)
+      check(signal)
+      return openLocal(undefined, spec, options)
+    },
+    openIn: async (folder, spec, { signal } = {}) => {
+      check(signal)
+      return openLocal(folder, spec, options)
     },
   })
 }
@@ -68,29 +77,37 @@ export function localBackend(options: LocalOptions = {}): SandboxBackend {
 const noWindows =
   'local runs commands with /bin/sh and process groups, which Windows has not; run in WSL, or use a remote sandbox.'
 
-async function openLocal(spec: SandboxSpec | undefined, options: LocalOptions): Promise<Sandbox> {
-  const parsed = parseLocalSpec(spec)
+async function openLocal(
+  folder: HostFolder | undefined,
+  spec: SandboxSpec | undefined,
+  options: LocalOptions,
+): Promise<Sandbox> {
+  const { path, passEnv = [], env = {} } = parseLocalSpec(spec)
   const { environment: host = process.env, temporaryFolder = tmpdir() } = options
-  const environment = cleanEnvironment(host, parsed.passEnv ?? [], parsed.env ?? {})
-  const isPrivate = parsed.path === undefined
-  // The number of this process says whose leftovers they are.
-  const folder = isPrivate
-    ? mkdtempSync(join(temporaryFolder, `openrath-${process.pid}-`))
-    : await givenFolder(parsed.path)
-  return new LocalSandbox(await realpath(folder), environment, isPrivate)
+  const environment = cleanEnvironment(host, passEnv, env)
+  if (folder !== undefined) {
+    const { enter, inside } = folder
+    // A path through another mount namespace is not to be made real: it would be one of this namespace.
+    const root = inside === undefined ? await givenFolder(folder.path) : folder.path
+    return new LocalSandbox({ root, inside: inside ?? root, enter, environment, isPrivate: false })
+  }
+  const root = path === undefined ? await newFolder(temporaryFolder) : await givenFolder(path)
+  return new LocalSandbox({
+    root,
+    inside: root,
+    enter: undefined,
+    environment,
+    isPrivate: path === undefined,
+  })
 }
 
-async function givenFolder(path: NonNullable<LocalSpec['path']>): Promise<string> {
-  const folder = resolve(path)
-  try {
-    await mkdir(folder, { recursive: true })
-    if ((await stat(folder)).isDirectory()) return folder
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw pathError(error, path)
-  }
-  throw new RathError('path-kind', `${show(path)} is not a folder, and a sandbox works in one.`, {
-    data: { path },
-  })
+interface LocalPlace {
+  readonly root: string
+  readonly inside: string
+  readonly enter: HostFolder['enter']
+  readonly environment: Readonly<Record<string, string>>
+  /** Made for it, and removed with it. */
+  readonly isPrivate: boolean
 }
 
 class LocalSandbox implements Sandbox {
@@ -99,37 +116,35 @@ class LocalSandbox implements Sandbox {
   readonly cwd: string
   readonly hostPath: string
   readonly capabilities = capabilities
-  readonly files: LocalFiles
-  /** The Node that runs this process: it is there, and it reads TypeScript. */
-  readonly interpreters = Object.freeze({
-    javascript: Object.freeze([process.execPath]),
-    typescript: Object.freeze([process.execPath]),
-  })
+  readonly files: HostFiles
+  readonly interpreters = hostInterpreters
+  readonly #place: LocalPlace
   readonly #paths: WorkspacePaths
-  readonly #environment: Readonly<Record<string, string>>
-  readonly #isPrivate: boolean
-  readonly #running = new Set<LocalCommand>()
+  readonly #running = new Set<HostCommand>()
   readonly #since = new ProcessWindow()
   readonly #exit: Disposable
   #commands = 0
   #closing: Promise<void> | undefined
 
-  constructor(root: string, environment: Readonly<Record<string, string>>, isPrivate: boolean) {
-    this.cwd = root
-    this.hostPath = root
-    this.#environment = environment
-    this.#isPrivate = isPrivate
-    this.#paths = new WorkspacePaths(root)
-    this.files = new LocalFiles(this.#paths, () => this.#check())
+  constructor(place: LocalPlace) {
+    this.cwd = place.inside
+    this.hostPath = place.root
+    this.#place = place
+    this.#paths = new WorkspacePaths(place)
+    this.files = new HostFiles(this.#paths, () => this.#check())
     this.#exit = beforeExit(() => this.#abandon())
   }
 
   exec(command: string | readonly string[], options: ExecOptions = {}): ExecHandle {
-    const started = new LocalCommand(command, options, {
+    const { environment, enter } = this.#place
+    const mark = `${this.#mark}${this.#commands++};`
+    const started = new HostCommand(command, options, {
       paths: this.#paths,
-      environment: this.#environment,
-      mark: `${this.#mark}${this.#commands++};`,
       check: () => this.#check(),
+      launch: (argv, { cwd, env, hasInput }) => {
+        const seen = enter === undefined ? cwd : this.#paths.seen(cwd)
+        return launchLocal(argv, { cwd: seen, env: { ...environment, ...env }, hasInput }, { mark, enter })
+      },
     })
     this.#running.add(started)
     const forget = () => void this.#running.delete(started)
@@ -151,7 +166,7 @@ class LocalSandbox implements Sandbox {
     for (const command of running) command.kill()
     await Promise.allSettled(running.map(command => command.result))
     if (this.#commands > 0) await endTree({ mark: this.#mark, since: this.#since })
-    if (this.#isPrivate) await removeFolder(this.cwd)
+    if (this.#place.isPrivate) await removeFolder(this.hostPath)
     this.#exit[Symbol.dispose]()
   }
 
@@ -159,7 +174,7 @@ class LocalSandbox implements Sandbox {
   #abandon(): void {
     for (const command of this.#running) command.kill()
     if (this.#commands > 0) killTree({ mark: this.#mark, since: this.#since })
-    if (this.#isPrivate) rmSync(this.cwd, { recursive: true, force: true })
+    if (this.#place.isPrivate) rmSync(this.hostPath, { recursive: true, force: true })
   }
 
   /** The beginning of every command's mark. */

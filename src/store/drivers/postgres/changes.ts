@@ -57,15 +57,16 @@ export function cutOff(snapshot: string, end: bigint): string {
   return `${least(BigInt(xmin), last)}:${last}:${kept.join(',')}`
 }
 
-function parseCursor(cursor: string): Cursor {
-  const snapshot = '[1-9]\\d*:[1-9]\\d*:[\\d,]*'
-  const [match, seen, , until, changed, n] =
-    new RegExp(`^(${snapshot})(;(${snapshot});(\\d+);(\\d+))?$`).exec(cursor) ?? []
-  if (match === undefined || seen === undefined) {
-    throw new RathError(
-      'invalid-argument',
-      `${show(cursor)} is not a cursor of this store's changes; start without one.`,
-    )
-  }
+const snapshot = '[1-9]\\d*:[1-9]\\d*:[\\d,]*'
+const form = new RegExp(`^(${snapshot})(;(${snapshot});(\\d+);(\\d+))?$`)
+
+export function isCursor(text: string): boolean {
+  return form.test(text)
+}
+
+function parseCursor(text: string): Cursor {
+  const [match, seen, , until, changed, n] = form.exec(text) ?? []
+  if (match === undefined || seen === undefined)
+    throw new RathError('invalid-argument', `${show(text)} is not a cursor of this store's changes.`)
   return until && changed && n ? { seen, reading: { until, changed, n } } : { seen }
 }

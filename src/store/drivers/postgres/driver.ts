@@ -1,7 +1,7 @@
 import { RathError } from '../../../base/errors.ts'
 import type { StoreDriver, StoredChunk } from '../../driver.ts'
 import { readBlobs } from './blobs.ts'
-import { changes } from './changes.ts'
+import { changes, isCursor } from './changes.ts'
 import { commit } from './commit.ts'
 import { Pool, type PostgresOptions } from './pool.ts'
 import {
@@ -18,6 +18,7 @@ import {
 } from './rows.ts'
 import { isCurrent, migrate } from './schema.ts'
 import { indexChunks, searchWords, unindexed } from './search.ts'
+import { SessionMemory } from './session-memory.ts'
 import { sessionQuery } from './session-query.ts'
 import { sweep } from './sweep.ts'
 import { fromText, isDigest, toText } from './text.ts'
@@ -33,6 +34,7 @@ export async function postgresDriver(address: string, options: PostgresOptions =
     throw error
   }
   const watch = new Watch(pool)
+  const memory = new SessionMemory()
   const starts = new Set<Promise<unknown>>()
 
   return {
@@ -40,8 +42,8 @@ export async function postgresDriver(address: string, options: PostgresOptions =
 
     async commit(touched, decide) {
       // Who began to follow before this was asked for must not find it in what was there before.
-      await Promise.allSettled(starts)
-      await commit(pool, touched, decide)
+      if (starts.size > 0) await Promise.allSettled(starts)
+      await commit(pool, memory, touched, decide)
       watch.announce()
     },
 
@@ -80,6 +82,7 @@ export async function postgresDriver(address: string, options: PostgresOptions =
       starts.add(start)
       return start
     },
+    isCursor,
     watch: wake => watch.add(wake),
 
     chunkRows: (head, from, limit) => chunkRows(pool, head, from, limit),

@@ -86,6 +86,24 @@ export class Pool {
     }
   }
 
+  /** One statement that is a transaction by itself. When the connection breaks, it may or may not have happened. */
+  async attempt(
+    work: (connection: Connection) => Promise<unknown>,
+  ): Promise<'done' | 'overtaken' | 'unknown'> {
+    const { connection } = await this.#lend()
+    try {
+      await work(connection)
+      connection.release()
+      return 'done'
+    } catch (error) {
+      const lost = isLost(error)
+      connection.release(lost)
+      if (lost) return 'unknown'
+      if (isOvertaken(error)) return 'overtaken'
+      throw toStoreError(error, this.url)
+    }
+  }
+
   /** A connection outside the pool, for listening. */
   client(): ListeningClient {
     return new this.#pg.Client(this.#config) as unknown as ListeningClient

@@ -6,7 +6,7 @@ import { fromText, fromTextOrNull } from './text.ts'
 export const sessionColumns = `
   session.n, session.id, session.length, session.branch, session.lineage, session.created, session.updated,
   session.changed::text AS changed, encode(head.id, 'hex') AS head, session.head AS head_n,
-  (SELECT array_agg(name) FROM openrath.tag WHERE tag.session = session.n) AS tags`
+  (SELECT array_agg(name ORDER BY name) FROM openrath.tag WHERE tag.session = session.n) AS tags`
 export const fromSession = 'FROM openrath.session LEFT JOIN openrath.chunk AS head ON head.n = session.head'
 /** Named one by one: a prepared `SELECT *` breaks when a newer version adds a column. */
 export const runColumns = 'id, status, owner, fence, lease_until, input, output, data, created, updated'

@@ -88,6 +88,38 @@ export const migrations: readonly string[] = [
   );
   CREATE INDEX word_words ON openrath.word USING gin (words);
   `,
+  // Chunks behind a session's newest in one trip, if the session is what the caller believes. Their numbers follow each other.
+  `
+  CREATE FUNCTION openrath.extend(
+    session_n bigint, known_head bigint, known_length integer, known_tags text[], moved bigint, now bigint,
+    first_n bigint, ids text[], kinds text[], bodies text[], queued_first bigint
+  ) RETURNS void LANGUAGE plpgsql AS $$
+  DECLARE
+    last_n bigint := first_n + cardinality(ids) - 1;
+  BEGIN
+    PERFORM pg_advisory_xact_lock_shared(${family}, 2);
+    UPDATE openrath.session SET head = last_n, length = known_length + cardinality(ids), updated = moved,
+      changed = pg_current_xact_id()
+    WHERE n = session_n AND head IS NOT DISTINCT FROM known_head AND length = known_length
+      AND (SELECT array_agg(name ORDER BY name) FROM openrath.tag WHERE tag.session = session_n) IS NOT DISTINCT FROM known_tags;
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'session % has changed', session_n USING ERRCODE = 'serialization_failure';
+    END IF;
+    FOR i IN 1 .. cardinality(ids) LOOP
+      INSERT INTO openrath.chunk (n, id, previous, position, session, written, kind, body)
+      VALUES (first_n + i - 1, decode(ids[i], 'hex'), CASE i WHEN 1 THEN known_head ELSE first_n + i - 2 END,
+        known_length + i - 1, session_n, now, kinds[i], bodies[i])
+      ON CONFLICT (id) DO NOTHING;
+      IF NOT FOUND THEN
+        RAISE EXCEPTION 'chunk % is stored', ids[i] USING ERRCODE = 'serialization_failure';
+      END IF;
+    END LOOP;
+    UPDATE openrath.unindexed SET last = last_n WHERE first = queued_first AND last = first_n - 1;
+    IF NOT FOUND THEN
+      INSERT INTO openrath.unindexed (first, last) VALUES (first_n, last_n);
+    END IF;
+  END $$;
+  `,
 ]
 
 /** What the server says about itself and about what lies in our schema. */

@@ -36,12 +36,16 @@ export async function indexChunks(pool: Pool, given: readonly IndexWords[]): Pro
         values: [given.map(row => row.id), given.map(row => row.words)],
       },
       {
-        // Materialized, because the server would look for the least and the greatest from the ends of the whole table.
+        // Materialized, because the server would look for the least and the greatest from the ends of the whole table. A range
+        // that grew meanwhile stays: it was drained only as far as it was seen.
         text: `WITH done AS MATERIALIZED (
             SELECT n FROM openrath.chunk WHERE id IN (SELECT decode(given, 'hex') FROM unnest($1::text[]) AS given)
           )
-          DELETE FROM openrath.unindexed
-          WHERE first <= (SELECT max(n) FROM done) AND last >= (SELECT min(n) FROM done) AND ${drained}`,
+          DELETE FROM openrath.unindexed USING (
+            SELECT first AS seen_first, last AS seen_last FROM openrath.unindexed
+            WHERE first <= (SELECT max(n) FROM done) AND last >= (SELECT min(n) FROM done) AND ${drained}
+          ) AS seen
+          WHERE first = seen_first AND last = seen_last`,
         values: [given.map(row => row.id)],
       },
     ]),

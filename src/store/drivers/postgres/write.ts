@@ -19,9 +19,10 @@ export async function writeUnit(
   unit: Unit,
   loaded: Loaded,
   careful: boolean,
-): Promise<void> {
+): Promise<RowNumbers> {
   const numbers = await numberRows(connection, unit, loaded, careful)
   await connection.write(statements(unit, loaded, numbers))
+  return numbers
 }
 
 function* statements(unit: Unit, loaded: Loaded, numbers: RowNumbers): Generator<Statement> {

@@ -55,20 +55,35 @@ export class Database {
     return statement
   }
 
-  /** Runs `work` in a transaction that holds the write lock from its start. `undo` follows when nothing came of it. */
-  async write<T>(work: () => T, undo?: () => void): Promise<T> {
-    return this.#patiently(() => {
-      this.sql('BEGIN IMMEDIATE').run()
+  /** Runs `work` in a transaction that holds the write lock from its start. */
+  async write<T>(work: () => T): Promise<T> {
+    return this.#patiently(() => this.#transact(work))
+  }
+
+  /**
+   * The same, done when it returns, and only while another process writes a promise. `undo` follows when nothing came of `work`, and
+   * may ask for another try; `done` follows when it is durable.
+   */
+  attempt(
+    work: () => void,
+    { undo, done }: { undo(error: unknown): 'again' | undefined; done(): void },
+  ): Promise<void> | undefined {
+    const transact = () => {
       try {
-        const result = work()
-        this.sql('COMMIT').run()
-        return result
+        this.#transact(work)
       } catch (error) {
-        undo?.()
-        if (this.#db.isTransaction) this.sql('ROLLBACK').run()
-        throw error
+        if (undo(error) !== 'again') throw error
+        this.#transact(work)
       }
-    })
+    }
+    try {
+      transact()
+    } catch (error) {
+      if (!isBusy(error)) throw toStoreError(error, this.path)
+      return this.#patiently(transact).then(done)
+    }
+    done()
+    return undefined
   }
 
   async read<T>(work: () => T): Promise<T> {
@@ -82,6 +97,18 @@ export class Database {
   close(): void {
     this.#statements.clear()
     if (this.#db.isOpen) this.#db.close()
+  }
+
+  #transact<T>(work: () => T): T {
+    this.sql('BEGIN IMMEDIATE').run()
+    try {
+      const result = work()
+      this.sql('COMMIT').run()
+      return result
+    } catch (error) {
+      if (this.#db.isTransaction) this.sql('ROLLBACK').run()
+      throw error
+    }
   }
 
   async #prepare(readOnly: boolean, durability: 'normal' | 'full'): Promise<void> {

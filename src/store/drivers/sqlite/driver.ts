@@ -1,9 +1,9 @@
 import { RathError } from '../../../base/errors.ts'
 import { type StoreDriver, type StoredChunk, Unit } from '../../driver.ts'
+import { changes, isCursor } from './changes.ts'
 import { Database, type SqliteOptions } from './database.ts'
 import {
   fromSession,
-  nextChange,
   type Sqlite,
   sessionColumns,
   toBytes,
@@ -36,7 +36,7 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
   return {
     url: `sqlite:${db.path}`,
 
-    async commit(touched, decide) {
+    commit(touched, decide) {
       const work = () => {
         const sessions = cache.load(touched.sessions)
         const unit = new Unit({
@@ -49,10 +49,10 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
           ).map(toEntryRow),
         })
         decide(unit)
+        cache.confirm(sessions, unit)
         writeUnit(db, unit, sessions, cache)
       }
-      await db.write(work, () => cache.clear())
-      wakeAll()
+      return db.attempt(work, { undo: error => cache.undo(error), done: wakeAll })
     },
 
     async sessionRow(id) {
@@ -76,15 +76,8 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
       const sql = `SELECT ${sessionColumns} ${fromSession} ${where} ORDER BY session.created DESC, session.id DESC LIMIT ?`
       return (await all(sql, ...values, limit)).map(toSessionRow)
     },
-    async changes(cursor) {
-      if (cursor === undefined) {
-        const row = (await one(nextChange)) as { change: number }
-        return { rows: [], cursor: String(row.change - 1) }
-      }
-      const sql = `SELECT ${sessionColumns} ${fromSession} WHERE session.change > ? ORDER BY session.change LIMIT 1000`
-      const rows = await all(sql, Number(cursor))
-      return { rows: rows.map(toSessionRow), cursor: String(rows.at(-1)?.change ?? cursor) }
-    },
+    changes: cursor => changes(db, cursor),
+    isCursor,
     watch(wake) {
       watchers.add(wake)
       let seen = dataVersion(db)
@@ -170,7 +163,7 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
 
     async unindexed(limit) {
       const rows = await all(
-        "SELECT id, body FROM chunk WHERE n > (SELECT value FROM counter WHERE name = 'indexed') ORDER BY n LIMIT ?",
+        "SELECT id, body FROM chunk WHERE n > (SELECT value FROM counter WHERE name = 'indexed') AND session > 0 ORDER BY n LIMIT ?",
         limit,
       )
       return rows.map(row => ({ id: toHex(row.id), body: row.body as string }))

@@ -16,18 +16,9 @@ export function toHex(bytes: unknown): string {
 
 export const sessionColumns = `
   session.n, session.id, session.length, session.branch, session.lineage, session.created, session.updated,
-  session.change, head.id AS head, session.head AS head_n,
+  session.version, head.id AS head, session.head AS head_n,
   (SELECT group_concat(name, ' ') FROM tag WHERE tag.session = session.n) AS tags`
 export const fromSession = 'FROM session LEFT JOIN chunk AS head ON head.n = session.head'
-
-/**
- * The number of the next change: behind every session's newest and behind those of deleted sessions, which the counter holds.
- * Looked up and not counted, because an append that writes to the counter, too, has one more page to write.
- */
-export const nextChange = `
-  SELECT 1 + max(
-    (SELECT value FROM counter WHERE name = 'change'), (SELECT coalesce(max(change), 0) FROM session)
-  ) AS change`
 
 export function toSessionRow(row: Sqlite): SessionRow {
   return {

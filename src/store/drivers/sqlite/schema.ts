@@ -78,6 +78,13 @@ export const migrations: readonly string[] = [
     words, content='', contentless_delete=1, detail=column, tokenize='ascii'
   );
   `,
+  // Chunks are the log of changes, so that an append has one index less to write.
+  `
+  DROP INDEX session_change;
+  ALTER TABLE session RENAME COLUMN change TO version;
+  DELETE FROM counter WHERE name = 'change';
+  CREATE TABLE touched (n INTEGER PRIMARY KEY, session INTEGER NOT NULL, after INTEGER NOT NULL) STRICT;
+  `,
 ]
 
 /** Refuses what is not ours, or is newer, before anything is written to it. */

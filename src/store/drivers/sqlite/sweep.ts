@@ -17,7 +17,7 @@ export async function sweep(
          UNION SELECT chunk.previous FROM chain JOIN chunk ON chunk.n = chain.n WHERE chunk.previous IS NOT NULL
        ) SELECT n FROM chain`,
     ).run(before)
-    const lost = count(db, 'FROM chunk WHERE n NOT IN (SELECT n FROM reached)', 'body')
+    const lost = count(db, 'FROM chunk WHERE n NOT IN (SELECT n FROM reached) AND session > 0', 'body')
     const looseBlobs = `FROM blob WHERE written < ${Math.floor(before)}
       AND NOT EXISTS (SELECT 1 FROM chunk_blob JOIN reached ON reached.n = chunk_blob.chunk WHERE chunk_blob.blob = blob.id)
       AND lower(hex(blob.id)) NOT IN (SELECT value FROM entry, json_each(entry.blobs))`
@@ -28,7 +28,9 @@ export async function sweep(
         DELETE FROM word WHERE rowid IN (SELECT n FROM chunk WHERE n NOT IN (SELECT n FROM reached)
           AND n <= (SELECT value FROM counter WHERE name = 'indexed'));
         DELETE FROM chunk_blob WHERE chunk NOT IN (SELECT n FROM reached);
+        ${keepNewestNumber}
         DELETE FROM chunk WHERE n NOT IN (SELECT n FROM reached);
+        DELETE FROM touched WHERE session NOT IN (SELECT n FROM session) AND n < (SELECT max(n) FROM touched);
         UPDATE counter SET value = min(value, (SELECT coalesce(max(n), 0) FROM chunk)) WHERE name = 'indexed';
       `)
     }
@@ -38,6 +40,16 @@ export async function sweep(
   if (!dryRun) await db.read(() => db.exec('PRAGMA incremental_vacuum'))
   return report
 }
+
+/**
+ * The number of the newest chunk must not be given out again: who follows the store may have come that far. When that chunk is
+ * to go, an empty row of no session stays in its place until it is not the newest any more.
+ */
+const keepNewestNumber = `
+  DELETE FROM chunk WHERE session = 0 AND n < (SELECT max(n) FROM chunk);
+  UPDATE chunk SET id = x'', previous = NULL, session = 0, body = 'null'
+  WHERE n = (SELECT max(n) FROM chunk) AND n NOT IN (SELECT n FROM reached);
+  INSERT OR IGNORE INTO reached SELECT n FROM chunk WHERE session = 0;`
 
 function count(db: Database, from: string, column: string): { count: number; bytes: number } {
   const sql = `SELECT count(*) AS count, coalesce(sum(length(CAST(${column} AS BLOB))), 0) AS bytes ${from}`

@@ -2,8 +2,8 @@ import { RathError } from '../../../base/errors.ts'
 import type { ChunkRow, Unit } from '../../driver.ts'
 import type { SessionRow } from '../../spec.ts'
 import type { Database } from './database.ts'
-import { nextChange, toBytes } from './rows.ts'
-import type { NumberedSession, SessionCache } from './session-cache.ts'
+import { toBytes } from './rows.ts'
+import { type NumberedSession, type SessionCache, Stale } from './session-cache.ts'
 
 /** Writes what a unit of work decided. Runs inside the transaction that loaded it, with the sessions that were loaded. */
 export function writeUnit(
@@ -20,22 +20,18 @@ export function writeUnit(
     ).run(toBytes(blob.id), now, blob.bytes)
   }
   const numbers = new Numbers(db, loaded)
-  // A number for each session, so that a page of changes can end behind any of them.
-  let change = sessions.length > 0 ? (db.sql(nextChange).get() as { change: number }).change : 0
   for (const row of sessions) numbers.session(row.id, () => insertSession(db, row))
-  for (const chunk of unit.chunks.values()) writeChunk(db, chunk, numbers, now)
-  for (const row of sessions) {
-    db.sql('UPDATE session SET head = ?, length = ?, updated = ?, change = ? WHERE n = ?').run(
-      row.head === null ? null : numbers.chunk(row.head),
-      row.length,
-      row.updated,
-      change++,
-      numbers.session(row.id),
-    )
+  const recorded = new Set<number>()
+  for (const chunk of unit.chunks.values()) {
+    if (writeChunk(db, chunk, numbers, now)) recorded.add(numbers.session(chunk.session))
   }
+  for (const row of sessions) updateSession(db, row, numbers, recorded)
   cache.update(unit, sessions, id => numbers.chunk(id))
   for (const id of unit.deletedSessions) deleteSession(db, id)
   for (const [tag, id] of unit.tags) {
+    db.sql(
+      'UPDATE session SET version = version + 1 WHERE id = ? OR n = (SELECT session FROM tag WHERE name = ?)',
+    ).run(id, tag)
     if (id === null) db.sql('DELETE FROM tag WHERE name = ?').run(tag)
     else db.sql('INSERT OR REPLACE INTO tag SELECT ?, n FROM session WHERE id = ?').run(tag, id)
   }
@@ -83,11 +79,13 @@ class Numbers {
   readonly #db: Database
   readonly #chunks = new Map<string, number>()
   readonly #sessions = new Map<string, number>()
+  readonly #versions = new Map<string, number>()
 
   constructor(db: Database, sessions: readonly NumberedSession[]) {
     this.#db = db
-    for (const { row, n, head } of sessions) {
+    for (const { row, n, head, version } of sessions) {
       this.#sessions.set(row.id, n)
+      this.#versions.set(row.id, version)
       if (row.head !== null && head !== null) this.#chunks.set(row.head, head)
     }
   }
@@ -110,6 +108,11 @@ class Numbers {
     )
   }
 
+  /** Of a session that was there before this transaction; a new one begins with 0. */
+  version(id: string): number {
+    return this.#versions.get(id) ?? 0
+  }
+
   #find(known: Map<string, number>, id: string, look: () => unknown): number {
     const cached = known.get(id)
     if (cached !== undefined) return cached
@@ -121,7 +124,8 @@ class Numbers {
   }
 }
 
-function writeChunk(db: Database, chunk: ChunkRow, numbers: Numbers, now: number): void {
+/** False when it was there already. */
+function writeChunk(db: Database, chunk: ChunkRow, numbers: Numbers, now: number): boolean {
   const result = db
     .sql(
       'INSERT INTO chunk (id, previous, position, session, written, body) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
@@ -134,18 +138,38 @@ function writeChunk(db: Database, chunk: ChunkRow, numbers: Numbers, now: number
       now,
       chunk.body,
     )
-  if (result.changes === 0) return
+  if (result.changes === 0) return false
   const n = Number(result.lastInsertRowid)
   numbers.setChunk(chunk.id, n)
   for (const blob of chunk.blobs) {
     db.sql('INSERT OR IGNORE INTO chunk_blob (chunk, blob) VALUES (?, ?)').run(n, toBytes(blob))
   }
+  return true
+}
+
+function updateSession(db: Database, row: SessionRow, numbers: Numbers, recorded: ReadonlySet<number>): void {
+  const n = numbers.session(row.id)
+  const { changes } = db
+    .sql(
+      'UPDATE session SET head = ?, length = ?, updated = ?, version = version + 1 WHERE n = ? AND version = ?',
+    )
+    .run(
+      row.head === null ? null : numbers.chunk(row.head),
+      row.length,
+      row.updated,
+      n,
+      numbers.version(row.id),
+    )
+  if (changes !== 1) throw new Stale()
+  // Followers learn of a change from the chunks it recorded; one without has to be told.
+  if (!recorded.has(n))
+    db.sql('INSERT INTO touched (session, after) SELECT ?, coalesce(max(n), 0) FROM chunk').run(n)
 }
 
 function insertSession(db: Database, row: SessionRow): number {
   const { lastInsertRowid } = db
     .sql(
-      'INSERT INTO session (id, head, length, branch, lineage, created, updated, change) VALUES (?, NULL, 0, ?, ?, ?, ?, 0)',
+      'INSERT INTO session (id, head, length, branch, lineage, created, updated, version) VALUES (?, NULL, 0, ?, ?, ?, ?, 0)',
     )
     .run(row.id, JSON.stringify(row.branch), JSON.stringify(row.lineage), row.created, row.updated)
   const n = Number(lastInsertRowid)
@@ -158,10 +182,6 @@ function insertSession(db: Database, row: SessionRow): number {
 function deleteSession(db: Database, id: string): void {
   const row = db.sql('SELECT n FROM session WHERE id = ?').get(id) as { n: number } | undefined
   if (row === undefined) return
-  // The number of its change is not given out again either: who follows the store may have come that far.
-  db.sql(
-    "UPDATE counter SET value = max(value, (SELECT change FROM session WHERE n = ?)) WHERE name = 'change'",
-  ).run(row.n)
   db.sql('DELETE FROM tag WHERE session = ?').run(row.n)
   db.sql('DELETE FROM parent WHERE child = ?').run(row.n)
   db.sql('DELETE FROM session WHERE n = ?').run(row.n)

@@ -1,0 +1,193 @@
+import type { Command } from 'commander'
+import { toJson } from '../../base/json.ts'
+import { decideApproval } from '../../run/decide.ts'
+import { usualLease } from '../../run/journal.ts'
+import { loadRecord } from '../../run/resume.ts'
+import { reviewEffect } from '../../run/review.ts'
+import type { OpenApproval } from '../../run/run.ts'
+import { describeUnfinished, type Unfinished, unfinishedIn } from '../../run/unfinished.ts'
+import type { RunRow, Store } from '../../store/spec.ts'
+import { openApprovals } from '../approvals.ts'
+import { whoami } from '../ask.ts'
+import { callLines } from '../call-print.ts'
+import { examples, type JsonOption, jsonOrText, type StoreOption, withJson, withStore } from '../command.ts'
+import { UsageError } from '../errors.ts'
+import { exit } from '../exit.ts'
+import { findRun } from '../names.ts'
+import type { Output } from '../output.ts'
+import { openToRead } from '../runtime.ts'
+import { ago, indent, plain } from '../text.ts'
+
+interface Options extends StoreOption, JsonOption {
+  readonly yes?: boolean
+  readonly no?: boolean
+  readonly edit?: unknown
+  readonly answer?: unknown
+  readonly happened?: boolean
+  readonly didNotHappen?: boolean
+  readonly result?: unknown
+  readonly reason?: string
+  readonly by: string
+  readonly resume?: boolean
+}
+
+interface Waiting {
+  readonly run: RunRow
+  readonly approvals: readonly OpenApproval[]
+  readonly reviews: readonly Unfinished[]
+}
+
+export function define(command: Command, output: Output): void {
+  command
+    .argument('[run]', 'the run that asks; all that wait by default')
+    .argument('[question]', 'the beginning of its id, when the run asks several')
+    .option('-y, --yes', 'let the call run')
+    .option('--no', 'refuse it')
+    .option('--edit <json>', 'let it run with these arguments instead', jsonOrText)
+    .option('--answer <json>', 'take this for its result, and do not run it', jsonOrText)
+    .option('--happened', 'what was cut off has happened')
+    .option('--did-not-happen', 'what was cut off has not happened, and is done again')
+    .option('--result <json>', 'what it gave back, if it happened', jsonOrText)
+    .option('--reason <text>', 'why; a refused agent is told')
+    .option('--by <name>', 'who decides', whoami())
+    .option('--resume', 'go on with the run at once')
+    .action(async (run: string | undefined, question: string | undefined, options: Options) => {
+      process.exitCode = await approve(run, question, options, output)
+    })
+  withStore(withJson(command))
+  examples(command, [
+    ['rath approve', 'what is asked, of every run that waits'],
+    ['rath approve last --yes --resume', 'allow it, and go on'],
+    ['rath approve 0198c2d1 3fa9 --no --reason "Not on a Friday."', 'refuse one of several'],
+    ['rath approve last --edit \'{"cmd":"npm test"}\'', 'allow something else'],
+    ['rath approve last --happened --result \'"sent"\'', 'say how a call ended that was cut off'],
+  ])
+}
+
+async function approve(
+  name: string | undefined,
+  question: string | undefined,
+  options: Options,
+  output: Output,
+): Promise<number> {
+  const verdict = verdictOf(options)
+  let run: string
+  {
+    await using store = await openToRead(options)
+    const rows = name === undefined ? await waitingRuns(store) : [await findRun(store, name)]
+    const waiting = (await Promise.all(rows.map(row => look(row, store)))).filter(
+      ({ approvals, reviews }) => approvals.length + reviews.length > 0,
+    )
+    if (verdict === undefined) {
+      list(waiting, options, output)
+      return name !== undefined && waiting.length > 0 ? exit.waiting : exit.done
+    }
+    const chosen = choose(waiting, name, question, verdict)
+    run = chosen.run
+    await settle(chosen, verdict, options, store)
+  }
+  if (options.resume)
+    return (await import('./resume.ts')).resume(run, { ...options, json: options.json ?? false }, output)
+  if (options.json) output.json({ run, decided: true })
+  else output.tell(`Decided. Go on with: rath resume ${run}`)
+  return exit.done
+}
+
+type Verdict = 'approved' | 'rejected' | 'edited' | 'answered' | 'happened' | 'did not happen'
+
+function verdictOf(options: Options): Verdict | undefined {
+  const { yes, no, edit, answer, happened, didNotHappen } = options
+  const given: [Verdict, boolean][] = [
+    ['approved', yes === true],
+    // Commander takes `--no` for an option that is on until it is given.
+    ['rejected', no === false],
+    ['edited', edit !== undefined],
+    ['answered', answer !== undefined],
+    ['happened', happened === true],
+    ['did not happen', didNotHappen === true],
+  ]
+  const said = given.filter(([, isGiven]) => isGiven).map(([verdict]) => verdict)
+  if (said.length <= 1) return said[0]
+  throw new UsageError(`it cannot be ${said.join(' and ')} at once; decide one way.`)
+}
+
+async function waitingRuns(store: Store): Promise<RunRow[]> {
+  const waiting = await store.runs.list({ status: 'waiting', limit: 1000 })
+  return [...waiting, ...(await store.runs.list({ status: 'needs-review', limit: 1000 }))]
+}
+
+async function look(run: RunRow, store: Store): Promise<Waiting> {
+  const approvals = await openApprovals(run.id, store)
+  if (run.status !== 'needs-review') return { run, approvals, reviews: [] }
+  const { again } = run.data
+  const unfinished = unfinishedIn(await loadRecord(run.id, store), Array.isArray(again) ? again : [])
+  return { run, approvals, reviews: unfinished.map(describeUnfinished) }
+}
+
+function list(waiting: readonly Waiting[], { json }: Options, output: Output): void {
+  if (json) {
+    output.json({
+      waiting: waiting.map(({ run, ...open }) => ({ run: run.id, status: run.status, ...open })),
+    })
+    return
+  }
+  if (waiting.length === 0) output.tell('Nothing waits for a decision.')
+  for (const { run, approvals, reviews } of waiting) {
+    output.print(
+      output.paint('bold', `Run ${run.id} (${String(run.data.workflow ?? '')}, ${ago(run.updated)})`),
+    )
+    for (const { approval, question, tool, args } of approvals) {
+      output.print(
+        `  ${approval.slice(0, 12)}  ${plain(question)}\n${indent(callLines(tool, args, output), '    ')}`,
+      )
+    }
+    for (const { id, kind, by, request } of reviews) {
+      output.print(`  ${id}  did this ${kind} effect of ${by} happen?\n    ${plain(JSON.stringify(request))}`)
+    }
+  }
+}
+
+interface Chosen {
+  readonly run: string
+  readonly approval?: OpenApproval
+  readonly review?: Unfinished
+}
+
+function choose(
+  waiting: readonly Waiting[],
+  name: string | undefined,
+  question: string | undefined,
+  verdict: Verdict,
+): Chosen {
+  const isReview = verdict === 'happened' || verdict === 'did not happen'
+  const open: (Chosen & { id: string })[] = []
+  for (const { run, approvals, reviews } of waiting) {
+    if (isReview) for (const review of reviews) open.push({ run: run.id, review, id: review.id })
+    else for (const approval of approvals) open.push({ run: run.id, approval, id: approval.approval })
+  }
+  const named = question === undefined ? open : open.filter(({ id }) => id.startsWith(question))
+  if (named.length === 1) return named[0] as Chosen
+  const ids = open.map(({ run, id }) => `${name === undefined ? `${run} ` : ''}${id.slice(0, 12)}`)
+  if (ids.length === 0)
+    throw new UsageError(`nothing ${name ? `of run ${name} ` : ''}waits for such a decision.`)
+  throw new UsageError(`say which one: ${ids.join(', ')}.`)
+}
+
+async function settle(chosen: Chosen, verdict: Verdict, options: Options, store: Store): Promise<void> {
+  const { by, reason } = options
+  const who = { by, ...(reason !== undefined && { reason }) }
+  if (chosen.review) {
+    const result = toJson(options.result ?? null, '--result')
+    const found = { happened: verdict === 'happened', result, ...who }
+    return reviewEffect(chosen.run, chosen.review.key, found, { store, lease: usualLease })
+  }
+  const { approval, digest } = chosen.approval as OpenApproval
+  const decision = {
+    verdict: verdict as 'approved' | 'rejected' | 'edited' | 'answered',
+    digest,
+    ...who,
+    ...(options.edit !== undefined && { edit: toJson(options.edit, '--edit') }),
+    ...(options.answer !== undefined && { answer: toJson(options.answer, '--answer') }),
+  }
+  return decideApproval(chosen.run, approval, decision, store)
+}

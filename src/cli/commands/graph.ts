@@ -1,0 +1,38 @@
+import { type Command, Option } from 'commander'
+import { sessionGraph } from '../../session/graph.ts'
+import { examples, type StoreOption, withStore } from '../command.ts'
+import { graphRows, relatives } from '../graph-rows.ts'
+import { findSession } from '../names.ts'
+import type { Output } from '../output.ts'
+import { openToRead } from '../runtime.ts'
+import { count } from '../text.ts'
+
+interface Options extends StoreOption {
+  readonly format?: 'mermaid' | 'dot' | 'json'
+  readonly json?: boolean
+}
+
+export function define(command: Command, output: Output): void {
+  command
+    .argument('[name]', 'a session or run: it, what it came from and what came of it; everything by default')
+    .addOption(new Option('--format <format>', 'how to draw it').choices(['mermaid', 'dot', 'json']))
+    .option('--json', 'the same as --format json')
+    .action((name: string | undefined, options: Options) => draw(name, options, output))
+  withStore(command)
+  examples(command, [
+    ['rath graph', 'every session of the store'],
+    ['rath graph last', 'around what the newest run made'],
+    ['rath graph --format dot | dot -Tsvg > graph.svg', 'a picture'],
+  ])
+}
+
+async function draw(name: string | undefined, options: Options, output: Output): Promise<void> {
+  await using store = await openToRead(options)
+  const { rows, missing } = await graphRows(store)
+  const centre = name === undefined ? undefined : await findSession(store, name)
+  const graph = sessionGraph(centre === undefined ? rows : relatives(rows, centre))
+  if (missing > 0) output.tell(`${count(missing, 'parent')} that the store no longer has left out.`)
+  const format = options.json ? 'json' : (options.format ?? 'mermaid')
+  if (format === 'json') output.json(graph.toJSON())
+  else output.print(format === 'dot' ? graph.toDot() : graph.toMermaid())
+}

@@ -1,0 +1,65 @@
+import type { Command } from 'commander'
+import type { RunModule } from '../../run/resume.ts'
+import type { RunRow } from '../../store/spec.ts'
+import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
+import { type DriveOptions, drive } from '../drive.ts'
+import { UsageError } from '../errors.ts'
+import { findRun } from '../names.ts'
+import type { Output } from '../output.ts'
+import { openRuntime } from '../run-runtime.ts'
+import { openToRead } from '../runtime.ts'
+import { loadModel, loadWorkflow } from '../workflow-file.ts'
+
+export interface ResumeOptions extends StoreOption, JsonOption, DriveOptions {
+  readonly file?: string
+  readonly export?: string
+  readonly model?: string
+}
+
+export function define(command: Command, output: Output): void {
+  command
+    .argument('<run>', 'its id, the beginning or end of it, or last')
+    .option('--file <file>', 'where its code is now, if it has moved')
+    .option('-e, --export <name>', 'what that file exports it as')
+    .option('-m, --model <model>', 'ask this model from here on')
+    .option('--ask', 'ask for approvals here, and do not park the run')
+    .option('--tag <tag>', 'name the session that comes out')
+    .option('-q, --quiet', 'only the answer')
+    .action(async (name: string, options: ResumeOptions) => {
+      process.exitCode = await resume(name, options, output)
+    })
+  withStore(withJson(command))
+  examples(command, [
+    ['rath resume last', 'go on with the newest run'],
+    ['rath resume 0198c2d1 --file ./src/review.ts', 'its code is elsewhere now'],
+  ])
+}
+
+/** Goes on with a run. What is on record is not done again. */
+export async function resume(name: string, options: ResumeOptions, output: Output): Promise<number> {
+  const row = await rowOf(name, options)
+  const { workflow } = await workflowOf(row, options)
+  if (options.model !== undefined) workflow.to(await loadModel(options.model))
+  await using runtime = openRuntime(options)
+  const work = { id: () => row.id, start: (call: object) => runtime.resume(row.id, workflow as never, call) }
+  return await drive(work, runtime, options, output)
+}
+
+/** The row of a run, read before its code is loaded: that code may open the same store. */
+export async function rowOf(name: string, options: StoreOption): Promise<RunRow> {
+  await using store = await openToRead(options)
+  return await findRun(store, name)
+}
+
+/** The workflow of a run: where the command line says, else where the run was begun. */
+export function workflowOf(
+  { id, data }: RunRow,
+  options: { readonly file?: string; readonly export?: string },
+): ReturnType<typeof loadWorkflow> {
+  const recorded = (data.module ?? {}) as Partial<RunModule>
+  const file = options.file ?? recorded.file
+  if (file === undefined) {
+    throw new UsageError(`run ${id} does not say where its code is; say so with --file FILE.ts.`)
+  }
+  return loadWorkflow(file, options.export ?? recorded.export)
+}

@@ -1,0 +1,134 @@
+import type { Argument, Command, Option } from 'commander'
+
+interface Described {
+  readonly name: string
+  readonly summary: string
+  readonly options: readonly Option[]
+  readonly arguments: readonly Argument[]
+}
+
+/** Words that complete an argument: its choices, the ids in the store, or files. */
+function wordsFor(
+  { argChoices }: { argChoices?: readonly string[] | undefined },
+  name: string,
+): string | undefined {
+  if (argChoices) return argChoices.join(' ')
+  if (name === 'run') return '$(rath ls runs -q 2>/dev/null)'
+  return ['name', 'a', 'b', 'session'].includes(name) ? '$(rath ls -q 2>/dev/null)' : undefined
+}
+
+function described(program: Command): Described[] {
+  return program.commands.map(command => ({
+    name: command.name(),
+    summary: command.summary(),
+    options: command.options,
+    arguments: command.registeredArguments,
+  }))
+}
+
+const flagsOf = ({ short, long }: Option) => [short, long].filter(flag => flag !== undefined)
+
+/** Options complete behind a dash, choices and ids where they fit, files everywhere else. */
+export function bashScript(program: Command): string {
+  const all = described(program)
+  const cases = all.map(command => {
+    const flags = command.options.flatMap(flagsOf).join(' ')
+    const first = command.arguments[0]
+    const words = first && wordsFor(first, first.name())
+    const choices = command.options
+      .filter(option => option.argChoices)
+      .map(option => {
+        const list = (option.argChoices ?? []).join(' ')
+        return `      case "$prev" in ${flagsOf(option).join('|')}) COMPREPLY=($(compgen -W "${list}" -- "$word")); return;; esac\n`
+      })
+    return (
+      `    ${command.name})\n${choices.join('')}` +
+      `      if [[ $word == -* ]]; then COMPREPLY=($(compgen -W "${flags}" -- "$word")); return; fi\n` +
+      (words ? `      COMPREPLY=($(compgen -W "${words}" -- "$word"))\n` : '') +
+      '      ;;'
+    )
+  })
+  return [
+    '_rath() {',
+    `  local word=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]}`,
+    '  COMPREPLY=()',
+    '  if [[ $COMP_CWORD -eq 1 ]]; then',
+    `    COMPREPLY=($(compgen -W "${all.map(({ name }) => name).join(' ')} help --help --version" -- "$word"))`,
+    '    return',
+    '  fi',
+    `  case \${COMP_WORDS[1]} in`,
+    `    help) COMPREPLY=($(compgen -W "${all.map(({ name }) => name).join(' ')}" -- "$word"));;`,
+    ...cases,
+    '  esac',
+    '}',
+    'complete -o default -F _rath rath openrath',
+  ].join('\n')
+}
+
+export function zshScript(program: Command): string {
+  const all = described(program)
+  const cases = all.map(command => {
+    const options = command.options.map(option => {
+      const value = option.required
+        ? `:${option.name()}:${option.argChoices ? `(${option.argChoices.join(' ')})` : '_files'}`
+        : ''
+      const text = `[${quoted(option.description)}]${value}`
+      const flags = flagsOf(option)
+      return flags.length === 1 ? `'${flags[0]}${text}'` : `{${flags.join(',')}}'${text}'`
+    })
+    const places = command.arguments.map(argument => {
+      const words = wordsFor(argument, argument.name())
+      const list = argument.argChoices
+        ? `(${argument.argChoices.join(' ')})`
+        : words
+          ? `(${words})`
+          : '_files'
+      const quote = words && !argument.argChoices ? '"' : "'"
+      return `${quote}${argument.variadic ? '*' : ''}:${argument.name()}:${list}${quote}`
+    })
+    return `    ${command.name}) _arguments ${[...options, ...places].join(' ')} ;;`
+  })
+  return [
+    '#compdef rath openrath',
+    'local -a commands',
+    `commands=(${all.map(({ name, summary }) => `'${name}:${quoted(summary)}'`).join(' ')})`,
+    'if (( CURRENT == 2 )); then',
+    "  _describe 'command' commands",
+    'else',
+    '  local name=$words[2]',
+    '  shift words; (( CURRENT-- ))',
+    '  case $name in',
+    ...cases,
+    '  esac',
+    'fi',
+  ].join('\n')
+}
+
+export function fishScript(program: Command): string {
+  const all = described(program)
+  const lines = all.flatMap(command => {
+    const within = `-n '__fish_seen_subcommand_from ${command.name}'`
+    const options = command.options.map(option => {
+      const short = option.short ? ` -s ${option.short.slice(1)}` : ''
+      const value = option.required ? ' -r' : ''
+      const choices = option.argChoices ? ` -x -a '${option.argChoices.join(' ')}'` : value
+      return `complete -c rath ${within}${short} -l ${option.long?.slice(2)}${choices} -d '${quoted(option.description)}'`
+    })
+    const first = command.arguments[0]
+    const words = first && wordsFor(first, first.name())?.replace(/^\$(?=\()/, '')
+    const place = words ? [`complete -c rath ${within} -f -a '${words}'`] : []
+    return [
+      `complete -c rath -n __fish_use_subcommand -f -a ${command.name} -d '${quoted(command.summary)}'`,
+      ...options,
+      ...place,
+    ]
+  })
+  return [...lines, 'complete -c openrath -w rath'].join('\n')
+}
+
+/** Inside single quotes, where brackets and colons mean something in zsh. */
+function quoted(text: string): string {
+  return text
+    .replaceAll("'", '’')
+    .replace(/[[\]:]/g, match => ({ '[': '(', ']': ')', ':': ',' })[match] as string)
+}

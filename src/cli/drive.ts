@@ -1,0 +1,128 @@
+import { RathError } from '../base/errors.ts'
+import type { CallOptions } from '../run/context.ts'
+import type { OpenApproval } from '../run/run.ts'
+import type { Runtime } from '../run/runtime.ts'
+import type { Unfinished } from '../run/unfinished.ts'
+import { Session } from '../session/session.ts'
+import { asker } from './ask.ts'
+import { callLines } from './call-print.ts'
+import { type ExitCode, exit } from './exit.ts'
+import type { Output } from './output.ts'
+import { Progress } from './progress.ts'
+import { count, indent, plain } from './text.ts'
+
+export interface DriveOptions {
+  readonly json?: boolean
+  readonly quiet?: boolean
+  /** Questions are asked here, and do not park the run. */
+  readonly ask?: boolean
+  readonly tag?: string
+}
+
+export interface Driven {
+  /** The run's id, as soon as the work has begun. */
+  id(): string
+  start(options: CallOptions): Promise<Session>
+}
+
+/** Follows a run to its end with live progress, and says how it ended and how to go on. Ctrl-C cancels it, a second one ends the process. */
+export async function drive(
+  work: Driven,
+  runtime: Runtime,
+  options: DriveOptions,
+  output: Output,
+): Promise<ExitCode> {
+  const abort = new AbortController()
+  const progress = new Progress(output, { quiet: options.quiet ?? false })
+  const interrupt = () => {
+    if (abort.signal.aborted) process.exit(exit.failed)
+    progress.line('Cancelling; once more to end at once.')
+    abort.abort(new Error('cancelled with Ctrl-C'))
+  }
+  process.on('SIGINT', interrupt).on('SIGTERM', interrupt)
+  try {
+    const session = await work.start({
+      signal: abort.signal,
+      onEvent: progress.onEvent,
+      ...(options.ask && { approve: asker(output, progress, interrupt) }),
+    })
+    progress.stop()
+    if (options.tag !== undefined) {
+      await runtime.sessions.put(session)
+      await runtime.sessions.tag(session.id, options.tag)
+    }
+    tellDone(work.id(), session, options, output)
+    return exit.done
+  } catch (thrown) {
+    progress.stop()
+    if (!(thrown instanceof RathError)) throw thrown
+    return await tellEnd(thrown, work.id(), runtime, options, output)
+  } finally {
+    progress.stop()
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
+  }
+}
+
+function tellDone(run: string, session: Session, { json, quiet }: DriveOptions, output: Output): void {
+  const { usage, text, id } = session
+  if (json) output.json({ run, status: 'done', session: id, text, usage })
+  else if (text) output.print(plain(text))
+  if (json || quiet) return
+  const cost = usage.cost === undefined ? '' : `, $${usage.cost.toFixed(4)}`
+  output.tell(
+    output.paint('dim', `session ${id}, ${count(usage.totalTokens, 'token')}${cost}`, output.stderr),
+  )
+}
+
+async function tellEnd(
+  error: RathError,
+  run: string,
+  runtime: Runtime,
+  { json }: DriveOptions,
+  output: Output,
+): Promise<ExitCode> {
+  const isKept = await isRecorded(run, runtime)
+  const status = statusOf(error)
+  const session = error.session instanceof Session ? error.session.id : undefined
+  if (json) {
+    const { code, message, data } = error
+    output.json({ run, status, session, error: { code, message, data } })
+  } else if (status === 'waiting') tellWaiting(error, run, output)
+  else {
+    const what = status === 'cancelled' ? 'cancelled' : `failed: ${error.message}`
+    output.tell(`${output.paint('red', 'rath:', output.stderr)} ${plain(what)}`)
+    if (isKept) output.tell(`Go on where it stood: rath resume ${run}`)
+  }
+  return status === 'waiting' ? exit.waiting : exit.failed
+}
+
+/** What a person is asked, each with the line that answers it. */
+export function tellWaiting({ code, data }: RathError, run: string, output: Output): void {
+  if (code === 'needs-review') {
+    output.tell(`Run ${run} was cut off while this was under way. Find out whether it happened, then say so:`)
+    for (const { id, kind, request } of (data.calls ?? []) as unknown as Unfinished[]) {
+      output.tell(indent(plain(`${kind} ${JSON.stringify(request)}`)))
+      output.tell(`  rath approve ${run} ${id} --happened, or --did-not-happen`)
+    }
+  } else {
+    output.tell(`Run ${run} waits for a decision:`)
+    for (const open of (data.approvals ?? []) as unknown as OpenApproval[]) {
+      output.tell(indent(`${plain(open.question)}\n${callLines(open.tool, open.args, output)}`))
+      output.tell(`  rath approve ${run} ${open.approval.slice(0, 12)} --yes, or --no --reason "…"`)
+    }
+  }
+  output.tell(`Then: rath resume ${run}`)
+}
+
+function statusOf({ code }: RathError): 'waiting' | 'cancelled' | 'failed' {
+  if (code === 'run-waiting' || code === 'needs-review') return 'waiting'
+  return code === 'cancelled' ? 'cancelled' : 'failed'
+}
+
+async function isRecorded(run: string, runtime: Runtime): Promise<boolean> {
+  if (!runtime.isOpen) return false
+  return runtime.runs.get(run).then(
+    () => true,
+    () => false,
+  )
+}

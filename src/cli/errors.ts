@@ -1,0 +1,46 @@
+import { CommanderError } from 'commander'
+import { type ErrorCode, RathError } from '../base/errors.ts'
+import { type ExitCode, exit } from './exit.ts'
+import type { Output } from './output.ts'
+import { plain } from './text.ts'
+
+/** A command used in a way it does not know: one line says what to do instead. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** Names something that is not there: the command was used wrongly, and nothing was done. */
+const usageCodes: ReadonlySet<ErrorCode> = new Set([
+  'unknown-session',
+  'ambiguous-session',
+  'unknown-run',
+  'unknown-chunk',
+  'unknown-approval',
+  'unknown-memory',
+  'unknown-sandbox',
+])
+
+/** Says what went wrong, and gives the exit code for it. */
+export function report(error: unknown, output: Output, isJson: boolean): ExitCode {
+  const code = codeFor(error)
+  const { message } = error as Error
+  if (isJson) {
+    const known = error instanceof RathError ? { code: error.code, message, data: error.data } : { message }
+    output.tell(JSON.stringify({ error: known }))
+  } else output.tell(`${output.paint('red', 'rath:', output.stderr)} ${plain(sentence(error))}`)
+  return code
+}
+
+function codeFor(error: unknown): ExitCode {
+  if (error instanceof UsageError || error instanceof CommanderError) return exit.usage
+  if (!(error instanceof RathError)) return exit.failed
+  if (error.code === 'run-waiting' || error.code === 'needs-review') return exit.waiting
+  return usageCodes.has(error.code) ? exit.usage : exit.failed
+}
+
+/** An error of ours says everything in its message; of any other, where it happened helps. */
+function sentence(error: unknown): string {
+  if (error instanceof RathError || error instanceof UsageError) return error.message
+  if (error instanceof Error) return error.stack ?? error.message
+  return String(error)
+}

@@ -1,0 +1,82 @@
+import { readFileSync } from 'node:fs'
+import { Command, CommanderError } from 'commander'
+import { commands } from './commands.ts'
+import { report, UsageError } from './errors.ts'
+import { exit } from './exit.ts'
+import type { Output } from './output.ts'
+
+/** Runs one command line and gives its exit code. Nothing it throws gets past here. */
+export async function runCommand(args: readonly string[], output: Output): Promise<number> {
+  const said: string[] = []
+  try {
+    const program = await programFor(nameIn(args), output, said)
+    await program.parseAsync(args, { from: 'user' })
+    return Number(process.exitCode ?? exit.done)
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return exit.done
+      return report(new UsageError(usageLine(said.join(''), nameIn(args))), output, false)
+    }
+    return report(error, output, args.includes('--json'))
+  }
+}
+
+/** The whole program; only the command that is meant is there with all its parts, unless all are asked for. */
+async function programFor(
+  name: string | undefined | 'all',
+  output: Output,
+  said: string[],
+): Promise<Command> {
+  const program = new Command('rath')
+    .description('Runs, sessions and what became of them.')
+    .version(packageVersion(), '-V, --version', 'print the version')
+    .helpCommand('help [command]', 'show how a command is used')
+    .helpOption('-h, --help', 'show how it is used')
+    .exitOverride()
+    .configureHelp({ sortSubcommands: false, subcommandTerm: nameAndArguments })
+    .configureOutput({
+      writeErr: text => void said.push(text),
+      outputError: text => void said.push(text),
+    })
+    .addHelpText(
+      'after',
+      '\nEvery command has examples: rath help COMMAND. Exit codes: 0 done, 1 the work failed, 2 wrong usage, 3 waiting for a decision.',
+    )
+  for (const [known, { summary, load }] of Object.entries(commands)) {
+    const command = program.command(known).summary(summary).description(sentence(summary))
+    command.helpOption('-h, --help', 'show how it is used')
+    if (known === name || name === 'all')
+      (await load()).define(command, output, () => programFor('all', output, said))
+  }
+  return program
+}
+
+/** The command that a line means: its first word, behind `help` the second. */
+function nameIn(args: readonly string[]): string | undefined {
+  const words = args.filter(word => !word.startsWith('-'))
+  return words[0] === 'help' ? words[1] : words[0]
+}
+
+/** Everything that was said about a mistake, in one line. */
+function usageLine(said: string, name: string | undefined): string {
+  const known = name !== undefined && Object.hasOwn(commands, name)
+  const message = said
+    .replace(/^error: /gm, '')
+    .trim()
+    .replace(/\s*\n\s*/g, ' ')
+  if (said.startsWith('Usage:')) return 'say what to do: rath COMMAND. See rath --help'
+  const end = /[.?!)]$/.test(message) ? '' : '.'
+  return `${message}${end} See rath ${known ? `${name} ` : ''}--help`
+}
+
+function nameAndArguments(command: Command): string {
+  return command.name()
+}
+
+function sentence(summary: string): string {
+  return `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
+}
+
+function packageVersion(): string {
+  return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
+}

@@ -1,0 +1,119 @@
+import type { RunEvent } from '../run/event.ts'
+import type { Output } from './output.ts'
+import { count, duration, oneLine } from './text.ts'
+
+const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
+const interval = 100
+
+/** What a long piece of work is at: a line for each thing that happens, and on a terminal a spinner with time and tokens below them. */
+export class Progress implements Disposable {
+  readonly #output: Output
+  readonly #quiet: boolean
+  readonly #now: () => number
+  readonly #began: number
+  #timer: NodeJS.Timeout | undefined
+  #tokens = 0
+  #doing = ''
+  #frame = 0
+  #isShown = false
+
+  constructor(
+    output: Output,
+    { quiet = false, now = Date.now }: { quiet?: boolean; now?: () => number } = {},
+  ) {
+    this.#output = output
+    this.#quiet = quiet
+    this.#now = now
+    this.#began = now()
+    this.start()
+  }
+
+  readonly onEvent = (event: RunEvent): void => {
+    if (event.type === 'chunk' && event.chunk.kind === 'assistant') {
+      this.#tokens += event.chunk.usage?.totalTokens ?? 0
+    }
+    this.#doing = doing(event) ?? this.#doing
+    const text = happened(event)
+    if (text) this.#say(event.by, text)
+  }
+
+  get tokens(): number {
+    return this.#tokens
+  }
+
+  /** A line above the spinner. */
+  line(text: string): void {
+    this.#clear()
+    if (!this.#quiet) this.#output.tell(text)
+    this.#draw()
+  }
+
+  /** Draws the spinner where there is a terminal. */
+  start(): void {
+    if (this.#quiet || !this.#output.stderr.isTTY || this.#timer) return
+    this.#timer = setInterval(() => this.#turn(), interval)
+    // The spinner alone keeps nothing alive.
+    this.#timer.unref()
+  }
+
+  /** Takes the spinner away, for a question or for good. */
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    this.#clear()
+  }
+
+  [Symbol.dispose](): void {
+    this.stop()
+  }
+
+  #say(by: string, text: string): void {
+    const width = Math.max(40, (this.#output.stderr.columns ?? 120) - by.length - 2)
+    this.line(`${this.#output.paint('dim', by, this.#output.stderr)} ${oneLine(text, width)}`)
+  }
+
+  #turn(): void {
+    this.#frame = (this.#frame + 1) % frames.length
+    this.#clear()
+    this.#draw()
+  }
+
+  #draw(): void {
+    if (this.#timer === undefined) return
+    const facts = [duration(this.#now() - this.#began), count(this.#tokens, 'token'), this.#doing]
+    const room = (this.#output.stderr.columns ?? 80) - 3
+    this.#output.stderr.write(`${frames[this.#frame]} ${oneLine(facts.filter(Boolean).join('  '), room)}`)
+    this.#isShown = true
+  }
+
+  #clear(): void {
+    if (!this.#isShown) return
+    this.#output.stderr.write('\r\u001b[K')
+    this.#isShown = false
+  }
+}
+
+/** What is going on now, for the spinner. */
+function doing(event: RunEvent): string | undefined {
+  if (event.type === 'text-delta') return `${event.by} writes`
+  if (event.type === 'reasoning-delta') return `${event.by} thinks`
+  return event.type === 'tool-call' ? `${event.by} uses ${event.call.name}` : undefined
+}
+
+/** What has happened, for a line of its own. */
+function happened(event: RunEvent): string | undefined {
+  switch (event.type) {
+    case 'tool-call':
+      return `→ ${event.call.name} ${JSON.stringify(event.call.args)}`
+    case 'tool-result':
+      return `← ${event.tool}${event.outcome.kind === 'value' ? '' : ` ${event.outcome.kind}`}`
+    case 'retry':
+      return `tries again in ${duration(event.waitMs)}: ${event.message}`
+    case 'approval-request':
+      return `? ${event.question ?? event.tool ?? event.approval}`
+    case 'chunk':
+      return event.chunk.kind === 'assistant' ? event.chunk.text : undefined
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,45 @@
+/** Text that is safe on a terminal: what models and tools say may hold escape sequences and characters that reverse the line. */
+export function plain(text: string): string {
+  return text.replaceAll('\r\n', '\n').replace(/(?![\n\t])[\p{Cc}\p{Cf}]/gu, '\ufffd')
+}
+
+/** The same on one line, and not longer than `width`. */
+export function oneLine(text: string, width = 100): string {
+  const flat = plain(text.slice(0, 4 * width).replace(/\s+/g, ' ')).trim()
+  return flat.length > width ? `${flat.slice(0, Math.max(0, width - 1))}…` : flat
+}
+
+export function indent(text: string, by = '  '): string {
+  return text.replace(/^(?=.)/gm, by)
+}
+
+/** How long ago, in the unit that says it best. */
+export function ago(at: number, now = Date.now()): string {
+  const seconds = Math.max(0, Math.round((now - at) / 1000))
+  if (seconds < 60) return `${seconds}s ago`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m ago`
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)}h ago`
+  return `${Math.floor(seconds / 86_400)}d ago`
+}
+
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  const seconds = ms / 1000
+  if (seconds < 60) return `${seconds.toFixed(1)}s`
+  return `${Math.floor(seconds / 60)}m ${String(Math.floor(seconds % 60)).padStart(2, '0')}s`
+}
+
+export function size(bytes: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB']
+  let [value, unit] = [bytes, 0]
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1000
+    unit++
+  }
+  return `${unit === 0 ? value : value.toFixed(1)} ${units[unit]}`
+}
+
+/** `1 file`, `2 files`. */
+export function count(number: number, thing: string, things = `${thing}s`): string {
+  return `${number.toLocaleString('en')} ${number === 1 ? thing : things}`
+}

@@ -1,0 +1,199 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Digest } from '../base/digest.ts'
+import { RathError, show } from '../base/errors.ts'
+import { Breath } from '../sandbox/workspace/breath.ts'
+import type { ObjectStore } from '../sandbox/workspace/objects.ts'
+import { type NotRestored, restoreFolder } from '../sandbox/workspace/restore.ts'
+import type { Session } from '../session/session.ts'
+import { type Cause, type FileState, fileHistory } from './file-history.ts'
+import { checkKept, type KeptFiles, openKeptFiles } from './kept-files.ts'
+import { type Producer, producerOf } from './producer.ts'
+import { type Answer, firstFailing } from './search-first.ts'
+
+/** Whether the files in a folder are in order. `skip` when that cannot be told of them, as with `git bisect`. */
+export type Check = (folder: string, at: Checked) => Promise<Answer | boolean> | Answer | boolean
+
+/** What a check is run on. */
+export interface Checked {
+  readonly tree: Digest
+  /** What made the files so; absent for those from before the session. */
+  readonly producer?: Producer
+  readonly signal?: AbortSignal
+}
+
+export interface BisectOptions {
+  /** Where the files were kept; by default where runtimes of this machine keep them. */
+  readonly files?: KeptFiles
+  /** Checks every state instead of a few, which finds every change from passing to failing. Default false. */
+  readonly every?: boolean
+  /** Where scratch folders are made; the system's folder for such by default. */
+  readonly scratch?: string
+  /** Told after each check. */
+  readonly onCheck?: (probe: Probe) => void
+  readonly signal?: AbortSignal
+}
+
+export interface Probe extends Checked {
+  /** Its place among the states, from 0: the files that the session began with. */
+  readonly state: number
+  readonly cause: Cause['kind']
+  readonly answer: Answer
+  /** What could not be checked out: it was never kept. */
+  readonly notRestored: readonly NotRestored[]
+}
+
+/**
+ * `found`: `first` fails, and the state before it passes. `suspects`: one of several, since those between could not be checked. `passes`:
+ * the last state is in order. `fails-from-start`: the files were out of order before the session changed any.
+ */
+export interface Bisection {
+  readonly result: 'found' | 'suspects' | 'passes' | 'fails-from-start'
+  readonly first?: FirstFailing
+  readonly suspects: readonly FirstFailing[]
+  /** In the order in which they were made. Each tree is checked once, however often it occurs. */
+  readonly probes: readonly Probe[]
+  /** How many states the session went through. */
+  readonly states: number
+  /**
+   * What the checks show of the history. `once`: every state was checked, and it went from passing to failing once. `several`: it did so more
+   * than once, `first` is one of them, and `others` are the rest that are known. `assumed`: only some were checked, and `first` is the only one
+   * if what broke was never mended in between.
+   */
+  readonly changes: 'once' | 'several' | 'assumed'
+  readonly others: readonly FirstFailing[]
+}
+
+/** A state that fails behind one that passes. `merge` means that each side passes and the two together do not. */
+export interface FirstFailing {
+  readonly state: number
+  readonly tree: Digest
+  readonly cause: Cause['kind']
+  readonly producer?: Producer
+}
+
+/**
+ * The first chunk at which a check fails, among those that changed the files: O(log states) checks, each in a scratch folder with the files
+ * of that time. Merges are one step; when one is found, the sides are searched. Nothing is run but what `check` runs.
+ */
+export async function bisect(
+  session: Session,
+  check: Check,
+  options: BisectOptions = {},
+): Promise<Bisection> {
+  if (typeof check !== 'function')
+    throw new RathError(
+      'invalid-argument',
+      `bisect takes a function that checks a folder, not ${show(check)}.`,
+    )
+  const objects = await openKeptFiles(options.files)
+  try {
+    const { last } = await fileHistory(session)
+    if (last === undefined) {
+      throw new RathError(
+        'path-missing',
+        'This session has no files: none of its tool calls recorded a workspace, so there is nothing to check out.',
+      )
+    }
+    return await new Bisecting(check, objects, options).from(last)
+  } finally {
+    if (objects !== options.files) objects.close()
+  }
+}
+
+class Bisecting {
+  readonly #check: Check
+  readonly #objects: ObjectStore
+  readonly #options: BisectOptions
+  readonly #answers = new Map<Digest, Answer>()
+  readonly #probes: Probe[] = []
+  readonly #numbers = new Map<FileState, number>()
+
+  constructor(check: Check, objects: ObjectStore, options: BisectOptions) {
+    this.#check = check
+    this.#objects = objects
+    this.#options = options
+  }
+
+  async from(last: FileState): Promise<Bisection> {
+    const line = lineTo(last)
+    for (const [i, state] of line.entries()) this.#numbers.set(state, i)
+    const { every = false } = this.#options
+    const found = await firstFailing(line, state => this.#ask(state), { every, known: this.#known })
+    const report = { probes: this.#probes, states: line.length, changes: found.changes }
+    const others = found.others.map(state => this.#describe(state))
+    if (found.result !== 'found' && found.result !== 'suspects')
+      return { ...report, result: found.result, suspects: [], others }
+    if (found.result === 'suspects')
+      return { ...report, result: 'suspects', suspects: found.suspects.map(this.#describe), others }
+    const first = await this.#insideMerge(found.first as FileState)
+    return { ...report, result: 'found', first: this.#describe(first), suspects: [], others }
+  }
+
+  /** When a merge is to blame, the side that brought it; the merge itself when every side passes. */
+  async #insideMerge(state: FileState): Promise<FileState> {
+    if (state.cause.kind !== 'merge') return state
+    for (const side of state.parents.slice(1)) {
+      const line = lineTo(side)
+      for (const one of line) if (!this.#numbers.has(one)) this.#numbers.set(one, this.#numbers.size)
+      const found = await firstFailing(line, one => this.#ask(one), { every: false, known: this.#known })
+      if (found.result === 'found') return this.#insideMerge(found.first as FileState)
+    }
+    return state
+  }
+
+  readonly #known = (state: FileState): Answer | undefined => this.#answers.get(state.tree)
+
+  async #ask(state: FileState): Promise<Answer> {
+    const known = this.#known(state)
+    if (known !== undefined) return known
+    const { signal, scratch = tmpdir(), onCheck } = this.#options
+    checkKept(this.#objects, state.tree)
+    const folder = await mkdtemp(join(scratch, 'openrath-bisect-'))
+    try {
+      const { notRestored } = await restoreFolder(
+        folder,
+        undefined,
+        state.tree,
+        this.#objects,
+        new Breath(signal),
+      )
+      const { tree, producer, state: number, cause } = this.#describe(state)
+      const at = { tree, ...(producer && { producer }), ...(signal && { signal }) }
+      const answer = asAnswer(await this.#check(folder, at))
+      signal?.throwIfAborted()
+      this.#answers.set(tree, answer)
+      const probe = { state: number, tree, cause, answer, notRestored, ...(producer && { producer }) }
+      this.#probes.push(probe)
+      onCheck?.(probe)
+      return answer
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  }
+
+  readonly #describe = (state: FileState): FirstFailing => {
+    const { tree, cause } = state
+    const number = this.#numbers.get(state) as number
+    if (cause.kind === 'start') return { state: number, tree, cause: cause.kind }
+    return { state: number, tree, cause: cause.kind, producer: producerOf(cause.chunk, cause.lines) }
+  }
+}
+
+/** The states that led to one, oldest first; a merge counts as what its first side became. */
+function lineTo(last: FileState): FileState[] {
+  const line: FileState[] = []
+  for (let state: FileState | undefined = last; state; state = state.parents[0]) line.push(state)
+  return line.reverse()
+}
+
+function asAnswer(answer: unknown): Answer {
+  if (answer === true || answer === 'pass') return 'pass'
+  if (answer === false || answer === 'fail') return 'fail'
+  if (answer === 'skip') return 'skip'
+  throw new RathError(
+    'invalid-argument',
+    `A check answers 'pass', 'fail', 'skip', true or false, not ${show(answer)}.`,
+  )
+}

@@ -1,0 +1,202 @@
+import type { Digest } from '../base/digest.ts'
+import { RathError, show } from '../base/errors.ts'
+import type { Chunk, ChunkKind } from '../session/chunk.ts'
+import type { Session } from '../session/session.ts'
+import { standing } from '../session/summary.ts'
+import type { Store } from '../store/spec.ts'
+import { filesRecorded, type TracedLine, traceLines } from './blame-lines.ts'
+import { type FindSession, fileHistory } from './file-history.ts'
+import { type KeptFiles, openKeptFiles } from './kept-files.ts'
+import { LinesOfWork } from './lines-of-work.ts'
+import { answerBehind, type Producer, producerOf, promptText } from './producer.ts'
+
+export interface BlameOptions {
+  /** Finds prompts, and branches whose chunks a merge left out. */
+  readonly store?: Store
+  /** Where the files were kept; by default where runtimes of this machine keep them. */
+  readonly files?: KeptFiles
+}
+
+/**
+ * Where a line comes from. `call`: a tool call wrote it. `merge`: it was made when a conflict was settled. `drift`: a person or another
+ * program wrote it, and `producer` is the chunk that noticed. `before`: it was there before the session.
+ */
+export interface BlamedLine {
+  /** From 1. */
+  readonly line: number
+  readonly text: string
+  readonly source: 'call' | 'merge' | 'drift' | 'before'
+  /** The path of the file when the line was written. */
+  readonly path: string
+  readonly producer?: Producer
+}
+
+/** Where a statement comes from: who made the chunk, from which instructions, and what it had seen. */
+export interface BlamedChunk {
+  readonly producer: Producer
+  readonly text: string
+  /** The instructions; absent when there were none, or no store was given that has them. */
+  readonly promptText?: string
+  /** What the model was shown when it was asked, oldest first; for what no model made, what was there for one to see. */
+  readonly seen: readonly SeenChunk[]
+}
+
+export interface SeenChunk {
+  readonly chunk: Digest
+  readonly index: number
+  readonly kind: ChunkKind
+  readonly by?: string
+  readonly branch: string
+  readonly text: string
+}
+
+/** Which chunk, agent, branch, prompt and model produced the lines of a file, or a chunk. It reads what was recorded and asks nobody. */
+export function blame(
+  session: Session,
+  target: { readonly path: string; readonly line?: number },
+  options?: BlameOptions,
+): Promise<BlamedLine[]>
+export function blame(
+  session: Session,
+  target: { readonly chunk: string | number },
+  options?: Pick<BlameOptions, 'store'>,
+): Promise<BlamedChunk>
+export async function blame(
+  session: Session,
+  target: { readonly path: string; readonly line?: number } | { readonly chunk: string | number },
+  options: BlameOptions = {},
+): Promise<BlamedLine[] | BlamedChunk> {
+  if ('chunk' in target) return blameChunk(session, target.chunk, options.store)
+  return blameFile(session, target.path, target.line, options)
+}
+
+async function blameFile(
+  session: Session,
+  path: string,
+  line: number | undefined,
+  { store, files }: BlameOptions,
+): Promise<BlamedLine[]> {
+  const objects = await openKeptFiles(files)
+  try {
+    const history = await fileHistory(session, store && sessionsIn(store))
+    const lines = traceLines(history, path.replace(/^\.\//, ''), objects).map(blamed)
+    if (line === undefined) return lines
+    const wanted = lines[line - 1]
+    if (wanted) return [wanted]
+    throw new RathError(
+      'invalid-argument',
+      `${path} has the lines 1 to ${lines.length}, and not ${show(line)}.`,
+    )
+  } finally {
+    if (objects !== files) objects.close()
+  }
+}
+
+function blamed({ line, text, path, state }: TracedLine): BlamedLine {
+  const { cause } = state
+  if (cause.kind === 'start') return { line, text, path, source: 'before' }
+  const producer = producerOf(cause.chunk, cause.lines)
+  const source = isDrift(path, { line, text, path, state }) ? 'drift' : cause.kind
+  return { line, text, path, source, producer }
+}
+
+/**
+ * A change that somebody else made while a call ran, or that was found when files were joined, is in the tree of that chunk and not in what
+ * the chunk says it changed.
+ */
+function isDrift(path: string, { state }: TracedLine): boolean {
+  const { cause } = state
+  if (cause.kind === 'call')
+    return (
+      !filesRecorded(state).some(file => file.path === path) && driftPaths(cause.chunk, cause.lines).has(path)
+    )
+  if (cause.kind === 'merge') return !cause.chunk.conflicts?.some(conflict => conflict.path === path)
+  return cause.kind === 'drift'
+}
+
+function driftPaths(chunk: Chunk, lines: LinesOfWork): Set<string> {
+  const near = [chunk, lines.chunks[lines.before(chunk.index)], lines.chunks[chunk.index + 1]]
+  const lists = near.flatMap(other => {
+    if (other?.kind === 'note' && other.name === 'drift') return [other.data]
+    return other === chunk ? [chunk.extras?.drift] : []
+  })
+  return new Set(lists.flatMap(pathsIn))
+}
+
+/** A list of changes, or a record with one in `files`. */
+function pathsIn(drift: unknown): string[] {
+  const files = Array.isArray(drift) ? drift : (drift as { files?: unknown } | null | undefined)?.files
+  return Array.isArray(files) ? files.map(file => String((file as { path?: unknown } | null)?.path)) : []
+}
+
+async function blameChunk(
+  session: Session,
+  name: string | number,
+  store: Store | undefined,
+): Promise<BlamedChunk> {
+  const lines = new LinesOfWork(session)
+  const chunk = chunkNamed(lines, name)
+  const producer = producerOf(chunk, lines)
+  const asked = answerBehind(chunk, lines) ?? chunk
+  const instructions = producer.prompt !== undefined && store && (await promptText(producer.prompt, store))
+  const seen = [...standing(lines.seenBy(asked.index))].filter(isShown)
+  return {
+    producer,
+    text: chunk.text,
+    ...(instructions && { promptText: instructions }),
+    seen: seen.map(seenChunk),
+  }
+}
+
+function chunkNamed(lines: LinesOfWork, name: string | number): Chunk {
+  const { chunks } = lines
+  if (typeof name === 'number') {
+    const chunk = chunks.at(name)
+    if (chunk && Number.isInteger(name)) return chunk
+    throw new RathError(
+      'unknown-chunk',
+      `There is no chunk ${show(name)}: this session has ${chunks.length}, from 0.`,
+    )
+  }
+  const short = /^[0-9a-f]{4,63}$/.test(name)
+  const found = short
+    ? chunks.filter(({ id, origin }) => id.startsWith(name) || origin?.startsWith(name))
+    : []
+  if (found.length > 1)
+    throw new RathError(
+      'unknown-chunk',
+      `${found.length} chunks of this session begin with ${name}; give more of the id.`,
+    )
+  return found[0] ?? (chunks[lines.indexOf(name)] as Chunk)
+}
+
+function seenChunk({ id, index, kind, by, branch = '', text }: Chunk): SeenChunk {
+  return { chunk: id, index, kind, branch, text, ...(by !== undefined && { by }) }
+}
+
+/** What reaches a model. */
+function isShown(chunk: Chunk): boolean {
+  switch (chunk.kind) {
+    case 'system':
+    case 'user':
+    case 'assistant':
+    case 'tool-result':
+    case 'compress':
+      return true
+    case 'memory':
+      return Boolean(chunk.injected)
+    default:
+      return false
+  }
+}
+
+function sessionsIn(store: Store): FindSession {
+  return async id => {
+    try {
+      return await store.sessions.get(id)
+    } catch (error) {
+      if (error instanceof RathError && error.code === 'unknown-session') return undefined
+      throw error
+    }
+  }
+}

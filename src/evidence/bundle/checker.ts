@@ -1,0 +1,224 @@
+import { createHash } from 'node:crypto'
+import { type Digest, digestOf } from '../../base/digest.ts'
+import { RathError, show } from '../../base/errors.ts'
+import { isPlainObject } from '../../base/json.ts'
+import { formatName, formatVersion, isIntact } from '../../session/jsonl/format.ts'
+import { checkSignature, type SignatureReport } from '../signature.ts'
+import type { ByteLine } from './byte-lines.ts'
+import {
+  type BundledJournal,
+  type BundleHead,
+  type BundleRecord,
+  bundleLine,
+  bundleName,
+  bundleVersion,
+  type CloseRecord,
+  type SignatureRecord,
+} from './format.ts'
+import { SectionChecker } from './section-checker.ts'
+import type { BundleProblem, BundleVerification } from './verification.ts'
+
+type Loose = Readonly<Record<string, unknown>>
+/** What is wrong with a line: the rest of a sentence that begins with its number. */
+type Wrong = Omit<BundleProblem, 'line'>
+
+const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Checks a file line by line. Once `problem` is there, the rest of the file is not looked at. */
+export class BundleChecker {
+  readonly #trusted: readonly Digest[]
+  readonly #hash = createHash('sha256')
+  readonly #heads: BundleHead[] = []
+  readonly #journals: { run: unknown; digests: Digest[] }[] = []
+  readonly #signatures: SignatureReport[] = []
+  readonly #sections = new SectionChecker()
+  #format: string | undefined
+  #number = 0
+  #close: CloseRecord | undefined
+  problem: BundleProblem | undefined
+
+  constructor(trusted: readonly Digest[]) {
+    this.#trusted = trusted
+  }
+
+  /** The record of a line, when nothing is wrong with it; undefined for an empty line of a session file. */
+  line(line: ByteLine): BundleRecord | undefined {
+    this.#number++
+    const record = this.#parse(line)
+    if (record === undefined) return undefined
+    this.#found(this.#check(record))
+    if (this.problem) return undefined
+    if (!this.#close) this.#hash.update(line.bytes).update('\n')
+    if (record.type === 'close') this.#close = record as unknown as CloseRecord
+    return record as unknown as BundleRecord
+  }
+
+  result(): BundleVerification {
+    if (!this.problem) this.#found(this.#atEnd())
+    const { sessions, chunks } = this.#sections
+    return {
+      ok: this.problem === undefined,
+      format: this.#format ?? bundleName,
+      lines: this.#number,
+      sessions,
+      chunks,
+      runs: this.#journals.length,
+      entries: this.#journals.reduce((sum, { digests }) => sum + digests.length - 1, 0),
+      heads: this.#heads,
+      absent: this.#close?.absent ?? [],
+      signatures: this.#signatures,
+      ...(this.problem && { problem: this.problem }),
+    }
+  }
+
+  #found(wrong: Wrong | undefined): void {
+    if (!wrong) return
+    const line = Math.max(1, this.#number)
+    const { session } = this.#sections
+    this.problem ??= {
+      ...(this.#sections.isOpen && session !== undefined && { session }),
+      ...wrong,
+      line,
+      reason: `Line ${line} ${wrong.reason}.`,
+    }
+  }
+
+  #parse({ bytes, ended }: ByteLine): Loose | undefined {
+    let record: unknown
+    let text = ''
+    try {
+      text = strict.decode(bytes)
+      // A session file may have empty lines and a byte order mark; a bundle has neither.
+      if (this.#format === formatName && text.trim() === '') return undefined
+      record = JSON.parse(this.#number === 1 ? text.replace(/^\uFEFF(?=\{"type":"session")/, '') : text)
+    } catch (error) {
+      this.#found({ reason: `is not JSON in UTF-8: ${(error as Error).message}` })
+      return undefined
+    }
+    if (!isPlainObject(record)) {
+      this.#found({ reason: 'is no record: each line is one JSON object' })
+      return undefined
+    }
+    this.#format ??= record.type === 'session' ? formatName : bundleName
+    if (this.#format === bundleName) this.#found(misspelt(record, text, ended))
+    return this.problem ? undefined : record
+  }
+
+  #check(record: Loose): Wrong | undefined {
+    const { type } = record
+    const outOfPlace = this.#format === bundleName ? this.#outOfPlace(type) : undefined
+    if (outOfPlace) return { reason: `is out of place: ${outOfPlace}` }
+    if (type === 'chunk') return this.#sections.add(record)
+    if (!isIntact(record as { digest: Digest })) {
+      const reason = `was altered: the ${show(type)} record does not match its digest`
+      return { reason, ...this.#whose(record) }
+    }
+    switch (type) {
+      case 'bundle':
+        return checkVersion(record)
+      case 'session':
+      case 'end':
+        return this.#section(record)
+      case 'run':
+      case 'entry':
+        return this.#journal(record)
+      case 'close':
+        return this.#closing(record as unknown as CloseRecord)
+      case 'signature':
+        return this.#signature(record as unknown as SignatureRecord)
+      default:
+        return { reason: `has the type ${show(type)}, which no record of this format has` }
+    }
+  }
+
+  #outOfPlace(type: unknown): string | undefined {
+    if ((this.#number === 1) !== (type === 'bundle')) return 'a bundle begins with one bundle record'
+    if ((this.#close !== undefined) !== (type === 'signature'))
+      return 'signatures follow the close record, and nothing else does'
+    if (this.#sections.isOpen && type !== 'chunk' && type !== 'end')
+      return `the section of session ${this.#sections.session} has not ended`
+    return undefined
+  }
+
+  #section(record: Loose): Wrong | undefined {
+    if (record.type === 'session' && (record.version as number) > formatVersion)
+      return { reason: `is in session format ${show(record.version)}; this reads up to ${formatVersion}` }
+    const wrong = this.#sections.add(record)
+    if (record.type === 'end' && !wrong) this.#heads.push(this.#sections.ended as BundleHead)
+    return wrong
+  }
+
+  #journal(record: Loose): Wrong | undefined {
+    const digest = record.digest as Digest
+    if (record.type === 'run') {
+      this.#journals.push({ run: (record.run as { id?: unknown } | null)?.id, digests: [digest] })
+      return undefined
+    }
+    const run = (record.entry as { run?: unknown } | null)?.run
+    const journal = this.#journals.at(-1)
+    if (journal === undefined || journal.run !== run)
+      return { reason: `is an entry of run ${show(run)}, and does not stand behind it` }
+    journal.digests.push(digest)
+    return undefined
+  }
+
+  #closing({ lines, heads, runs, sha256 }: CloseRecord): Wrong | undefined {
+    const before = this.#number - 1
+    if (lines !== before) return { reason: `counts ${show(lines)} lines before it, and ${before} are here` }
+    if (digestOf(heads ?? null) !== digestOf(this.#heads))
+      return { reason: 'names other sessions than are here' }
+    if (digestOf(runs ?? null) !== digestOf(this.#journals.map(described)))
+      return { reason: 'names other runs than are here' }
+    return sha256 === this.#hash.copy().digest('hex')
+      ? undefined
+      : { reason: 'seals other bytes than are here' }
+  }
+
+  #signature(record: SignatureRecord): Wrong | undefined {
+    const report = checkSignature(record, this.#close as CloseRecord, this.#trusted)
+    this.#signatures.push(report)
+    if (report.valid) return undefined
+    return {
+      reason: `is a signature that key ${report.fingerprint.slice(0, 16)} has not made of this bundle`,
+    }
+  }
+
+  #atEnd(): Wrong | undefined {
+    const { isOpen, session } = this.#sections
+    if (this.#format === undefined) return { reason: 'is missing: the file is empty' }
+    if (isOpen) return { reason: `is the last one, and the section of session ${session} has not ended` }
+    if (this.#format === bundleName && !this.#close)
+      return { reason: 'is the last one, and the close record is missing: the file was cut off' }
+    if (this.#trusted.length > 0 && !this.#signatures.some(({ trusted }) => trusted))
+      return { reason: 'is the last one, and none of the given keys has signed the bundle' }
+    return undefined
+  }
+
+  #whose(record: Loose): { session?: string; run?: string } {
+    if (record.type === 'session' && typeof record.id === 'string') return { session: record.id }
+    const run =
+      record.type === 'entry' ? this.#journals.at(-1)?.run : (record.run as { id?: unknown } | null)?.id
+    return typeof run === 'string' ? { run } : {}
+  }
+}
+
+/** A record has one form: other bytes that mean the same were not written by us. */
+function misspelt(record: Loose, text: string, ended: boolean): Wrong | undefined {
+  if (!ended) return { reason: 'breaks off: no line feed ends it' }
+  if (bundleLine(record as unknown as BundleRecord) === `${text}\n`) return undefined
+  return { reason: 'was altered: it is not written as a bundle writes it' }
+}
+
+function checkVersion({ format, version }: Loose): Wrong | undefined {
+  if (format !== bundleName) return { reason: `has the format ${show(format)}, not ${bundleName}` }
+  if (!((version as number) > bundleVersion)) return undefined
+  throw new RathError(
+    'format-newer',
+    `This file is in bundle format ${show(version)}, and this openrath reads up to ${bundleVersion}: update openrath to read it.`,
+    { data: { reads: bundleVersion } },
+  )
+}
+
+function described({ run, digests }: { run: unknown; digests: readonly Digest[] }): BundledJournal {
+  return { run: run as string, entries: digests.length - 1, digest: digestOf(digests) }
+}

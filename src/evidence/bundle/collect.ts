@@ -1,0 +1,133 @@
+import type { Digest } from '../../base/digest.ts'
+import { RathError, show } from '../../base/errors.ts'
+import { sessionGraph } from '../../session/graph.ts'
+import type { Session } from '../../session/session.ts'
+import type { SessionRow, Store } from '../../store/spec.ts'
+
+/** What a bundle is made of. */
+export interface BundleContent {
+  /** Sessions by id, prefix or tag. With runs, besides those. */
+  readonly sessions?: readonly string[]
+  /** Runs by id: their journals, their input and output sessions. */
+  readonly runs?: readonly string[]
+  /**
+   * What comes with a named session. `graph` (default): everything it is connected with, rejected branches too. `ancestors`: what it
+   * came from. `alone`: nothing but prompts.
+   */
+  readonly with?: 'graph' | 'ancestors' | 'alone'
+}
+
+export interface Collected {
+  /** Prompts first, then parents before children. */
+  readonly rows: readonly SessionRow[]
+  readonly absent: readonly string[]
+}
+
+/** The rows of the sessions that belong in a bundle: all of the store when no session and no run is named. */
+export async function collectRows(store: Store, content: BundleContent): Promise<Collected> {
+  const rows = new Map<string, SessionRow>()
+  for await (const row of allRows(store)) rows.set(row.id, row)
+  const named = await namedSessions(store, content)
+  const wanted = named === undefined ? [...rows.keys()] : await reach(named, rows, store, content.with)
+  const parents = wanted.flatMap(id => rows.get(id)?.lineage.parents ?? [])
+  const absent = [...new Set(parents.filter(parent => !rows.has(parent)))]
+  return { rows: inOrder(wanted.map(id => rows.get(id) as SessionRow)), absent }
+}
+
+/** The ids under which a store keeps the prompts of a session's answers. */
+export function promptsOf(session: Session): Digest[] {
+  const prompts = session.chunks.flatMap(chunk =>
+    chunk.kind === 'assistant' && chunk.prompt !== undefined ? [chunk.prompt] : [],
+  )
+  return [...new Set(prompts)]
+}
+
+async function* allRows(store: Store): AsyncGenerator<SessionRow> {
+  let cursor: string | undefined
+  do {
+    const page = await store.sessions.list({ limit: 1000, ...(cursor !== undefined && { cursor }) })
+    yield* page.rows
+    cursor = page.cursor
+  } while (cursor !== undefined)
+}
+
+async function namedSessions(store: Store, content: BundleContent): Promise<string[] | undefined> {
+  const { sessions, runs } = content
+  if (sessions === undefined && runs === undefined) return undefined
+  const ids: string[] = []
+  for (const name of sessions ?? []) ids.push((await store.sessions.row(name)).id)
+  for (const id of runs ?? []) {
+    const { input, output } = await store.runs.get(id)
+    for (const name of [input, output]) if (name !== null) ids.push((await store.sessions.row(name)).id)
+  }
+  return ids
+}
+
+async function reach(
+  named: readonly string[],
+  rows: ReadonlyMap<string, SessionRow>,
+  store: Store,
+  how: BundleContent['with'] = 'graph',
+): Promise<string[]> {
+  switch (how) {
+    case 'alone':
+      return [...new Set(named)]
+    case 'ancestors':
+      return ancestorsOf(named, rows, store)
+    case 'graph':
+      return graphOf(named, rows, store)
+  }
+  throw new RathError('invalid-argument', `with is 'graph', 'ancestors' or 'alone', not ${show(how)}.`)
+}
+
+/** By lineage; and where that leads through sessions that were never kept, those that ended at a chunk of the history. */
+async function ancestorsOf(
+  named: readonly string[],
+  rows: ReadonlyMap<string, SessionRow>,
+  store: Store,
+): Promise<string[]> {
+  const seen = new Set(named)
+  for (const id of seen) for (const parent of rows.get(id)?.lineage.parents ?? []) seen.add(parent)
+  const history = new Set<Digest>()
+  for (const id of named) for (const chunk of (await store.sessions.get(id)).chunks) history.add(chunk.id)
+  for (const { id, head } of rows.values()) if (head !== null && history.has(head)) seen.add(id)
+  return [...seen].filter(id => rows.has(id))
+}
+
+/** By lineage in both directions; and since some sessions in between may never have been kept, by their first chunk. */
+async function graphOf(
+  named: readonly string[],
+  rows: ReadonlyMap<string, SessionRow>,
+  store: Store,
+): Promise<string[]> {
+  const neighbours = new Map<string, string[]>()
+  const connect = (one: string, other: string) => {
+    for (const [from, to] of [
+      [one, other],
+      [other, one],
+    ] as const) {
+      const others = neighbours.get(from)
+      if (others) others.push(to)
+      else neighbours.set(from, [to])
+    }
+  }
+  for (const { id, lineage } of rows.values()) {
+    for (const parent of lineage.parents) connect(id, parent)
+    const isBroken = lineage.parents.length === 0 || lineage.parents.some(parent => !rows.has(parent))
+    const first = isBroken && (await store.sessions.get(id)).chunks.at(0)?.id
+    if (first) connect(id, `chunk ${first}`)
+  }
+  const seen = new Set(named)
+  for (const id of seen) for (const next of neighbours.get(id) ?? []) seen.add(next)
+  return [...seen].filter(id => rows.has(id))
+}
+
+function inOrder(rows: readonly SessionRow[]): SessionRow[] {
+  const byId = new Map(rows.map(row => [row.id, row]))
+  const known = rows.toSorted((one, other) => one.lineage.at - other.lineage.at)
+  const nodes = known.map(({ id, lineage }) => ({
+    id,
+    lineage: { ...lineage, parents: lineage.parents.filter(parent => byId.has(parent)) },
+  }))
+  return sessionGraph(nodes).nodes.map(node => byId.get(node.id) as SessionRow)
+}

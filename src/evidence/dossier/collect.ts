@@ -1,0 +1,172 @@
+import type { Digest } from '../../base/digest.ts'
+import { RathError } from '../../base/errors.ts'
+import { promptId } from '../../run/prompt.ts'
+import { backwards } from '../../session/chain.ts'
+import { sessionGraph } from '../../session/graph.ts'
+import { type Session, valueFrom } from '../../session/session.ts'
+import type { RunRow, SessionRow, Store } from '../../store/spec.ts'
+import type { Material } from './material.ts'
+
+/** Beyond this many sessions the rest is left out, and the dossier says so. */
+const mostSessions = 10_000
+
+/**
+ * Reads what belongs to a run, by its id, or to a session, by id, prefix or tag: what the result came from, and the branches beside it that
+ * were begun in its time. Linear in the sessions and chunks of those.
+ */
+export async function collect(store: Store, name: string): Promise<Material> {
+  const run = await runOf(store, name)
+  const final = await store.sessions.get(run ? sessionIn(run) : name)
+  const known = new Known(store)
+  await known.walkUp(final.id)
+  await known.walkDown(
+    run ? windowOf(run, known) : { from: await rootsOf(known), since: 0, until: endOf(final) },
+  )
+  const sessions: Session[] = []
+  for (const id of known.inOrder()) sessions.push(id === final.id ? final : await store.sessions.get(id))
+  return {
+    final,
+    sessions,
+    ...(run && { run, journal: await store.runs.journal(run.id) }),
+    prompts: await promptsOf(store, sessions),
+    missing: [...known.missing],
+    more: known.isFull,
+  }
+}
+
+async function runOf(store: Store, name: string): Promise<RunRow | undefined> {
+  try {
+    return await store.runs.get(name)
+  } catch (error) {
+    if (error instanceof RathError && error.code === 'unknown-run') return undefined
+    throw error
+  }
+}
+
+function sessionIn({ id, input, output }: RunRow): string {
+  const session = output ?? input
+  if (session !== null) return session
+  throw new RathError(
+    'unknown-session',
+    `Run ${id} has recorded no session yet; look again when it has begun.`,
+  )
+}
+
+interface Window {
+  /** Sessions whose children are looked for. */
+  readonly from: readonly string[]
+  readonly since: number
+  readonly until: number
+}
+
+/** Sessions of one run: its input's descendants, made while it ran. Its first forks are older than its row, which the first effect writes. */
+function windowOf(run: RunRow, { rows }: Known): Window {
+  const before = new Set([run.input ?? ''])
+  for (const id of before) for (const parent of rows.get(id)?.lineage.parents ?? []) before.add(parent)
+  let since = run.created
+  for (const { id, lineage } of rows.values()) if (!before.has(id)) since = Math.min(since, lineage.at)
+  return { from: run.input === null ? [] : [run.input], since, until: Math.max(run.updated, since) }
+}
+
+async function rootsOf({ rows, missing }: Known): Promise<string[]> {
+  return [...rows.keys(), ...missing]
+}
+
+function endOf(session: Session): number {
+  return Math.max(session.lineage.at, session.chunks.at(-1)?.at ?? 0)
+}
+
+class Known {
+  readonly rows = new Map<string, SessionRow>()
+  readonly missing = new Set<string>()
+  isFull = false
+  readonly #store: Store
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  /** What a session came from. */
+  async walkUp(id: string): Promise<void> {
+    const queue = new Set([id])
+    for (const here of queue) {
+      if (this.rows.has(here) || this.missing.has(here)) continue
+      const row = await this.#row(here)
+      if (row) this.#add(row)
+      else this.missing.add(here)
+      for (const parent of row?.lineage.parents ?? []) queue.add(parent)
+    }
+  }
+
+  /** What came of sessions in a time. Ids that no row has are asked about, too: two branches may have only such a parent in common. */
+  async walkDown({ from, since, until }: Window): Promise<void> {
+    const queue = new Set(from)
+    for (const id of queue) {
+      for await (const row of this.#children(id)) {
+        if (this.isFull) return
+        if (row.lineage.at < since || row.lineage.at > until) continue
+        queue.add(row.id)
+        await this.walkUp(row.id)
+      }
+    }
+  }
+
+  inOrder(): string[] {
+    const rows = [...this.rows.values()].sort((one, other) => one.lineage.at - other.lineage.at)
+    const nodes = rows.map(({ id, lineage }) => ({
+      id,
+      lineage: { ...lineage, parents: lineage.parents.filter(parent => this.rows.has(parent)) },
+    }))
+    return sessionGraph(nodes).nodes.map(node => node.id)
+  }
+
+  #add(row: SessionRow): void {
+    this.rows.set(row.id, row)
+    if (this.rows.size >= mostSessions) this.isFull = true
+  }
+
+  async #row(id: string): Promise<SessionRow | undefined> {
+    try {
+      const row = await this.#store.sessions.row(id)
+      return row.id === id ? row : undefined
+    } catch (error) {
+      if (error instanceof RathError && error.code === 'unknown-session') return undefined
+      throw error
+    }
+  }
+
+  async *#children(parent: string): AsyncGenerator<SessionRow> {
+    let cursor: string | undefined
+    do {
+      const page = await this.#store.sessions.list({
+        parent,
+        limit: 1000,
+        ...(cursor !== undefined && { cursor }),
+      })
+      yield* page.rows
+      cursor = page.cursor
+    } while (cursor !== undefined)
+  }
+}
+
+async function promptsOf(store: Store, sessions: readonly Session[]): Promise<Map<Digest, string>> {
+  const wanted = new Set<Digest>()
+  const seen = new Set<Digest>()
+  for (const session of sessions) {
+    for (const chunk of backwards(valueFrom(session).tip)) {
+      if (seen.has(chunk.id)) break
+      seen.add(chunk.id)
+      if (chunk.kind === 'assistant' && chunk.prompt !== undefined) wanted.add(chunk.prompt)
+    }
+  }
+  const prompts = new Map<Digest, string>()
+  for (const digest of wanted) {
+    try {
+      const prompt = await store.sessions.get(promptId(digest))
+      prompts.set(digest, prompt.chunks.map(chunk => chunk.text).join('\n'))
+    } catch (error) {
+      if (!(error instanceof RathError && error.code === 'unknown-session')) throw error
+    }
+  }
+  return prompts
+}

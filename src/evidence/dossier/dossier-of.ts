@@ -1,0 +1,212 @@
+import { RathError } from '../../base/errors.ts'
+import type { SandboxCapabilities } from '../../sandbox/spec.ts'
+import type { ObjectStore } from '../../sandbox/workspace/objects.ts'
+import { backwards } from '../../session/chain.ts'
+import type { Chunk } from '../../session/chunk.ts'
+import { Session, valueFrom } from '../../session/session.ts'
+import type { Store } from '../../store/spec.ts'
+import type { SignatureReport } from '../signature.ts'
+import { branchesOf } from './branches.ts'
+import { collect } from './collect.ts'
+import { type CutLimits, Cutter } from './cutter.ts'
+import type { Dossier, Integrity, SessionNode, Subject } from './dossier.ts'
+import { type History, historyOf, type Line } from './history.ts'
+import type { Material } from './material.ts'
+import { patchOf } from './patch.ts'
+import { approvalsOf, failuresOf, filesIn, memoryOf, toolsOf } from './sections.ts'
+import { promptsIn, spendingOf } from './spending.ts'
+import { statementsOf } from './statements.ts'
+import { stepsOf } from './steps.ts'
+import { visibleLine } from './visible.ts'
+
+export interface DossierOptions {
+  /** When it is made, in milliseconds since the epoch; now by default. */
+  readonly at?: number
+  /** Versions and machine, for the reader: `{ openrath: '0.1.0', node: 'v24', platform: 'linux x64' }`. Nothing by default. */
+  readonly environment?: Readonly<Record<string, string>>
+  /** Where the trees of workspaces are kept: with them the final patch is that of the files themselves. */
+  readonly objects?: ObjectStore
+  /** The backends that tools ran on, to say what walls they had. */
+  readonly sandboxes?: readonly { readonly name: string; readonly capabilities: SandboxCapabilities }[]
+  /** Signatures over a bundle of this record, checked. */
+  readonly signatures?: readonly SignatureReport[]
+  readonly limits?: CutLimits
+}
+
+/**
+ * What happened in a run, by its id, or around a session, by id, prefix or tag. Reads the store and changes nothing. Time and memory are
+ * linear in the chunks of the sessions it tells of.
+ */
+export async function dossierOf(
+  store: Store,
+  runOrSession: string | Session,
+  options: DossierOptions = {},
+): Promise<Dossier> {
+  const name = runOrSession instanceof Session ? runOrSession.id : runOrSession
+  return dossierFrom(await collect(store, name), options)
+}
+
+/** The same from sessions alone: the last of them is the one that all led to, unless another is named. */
+export async function dossierOfSessions(
+  sessions: readonly Session[],
+  options: DossierOptions & { readonly final?: string } = {},
+): Promise<Dossier> {
+  const { final: id } = options
+  const final = id === undefined ? sessions.at(-1) : sessions.find(session => session.id === id)
+  if (!final)
+    throw new RathError(
+      'unknown-session',
+      `There is no session ${id ?? 'at all'} to make a dossier of among those given.`,
+    )
+  const known = new Set(sessions.map(session => session.id))
+  const missing = sessions.flatMap(({ lineage }) => lineage.parents.filter(parent => !known.has(parent)))
+  return dossierFrom({ final, sessions, missing: [...new Set(missing)] }, options)
+}
+
+export async function dossierFrom(material: Material, options: DossierOptions = {}): Promise<Dossier> {
+  const { at = Date.now(), environment = {}, objects, sandboxes = [], signatures = [], limits } = options
+  const { final, journal, prompts } = material
+  const history = historyOf(material)
+  const { events } = history
+  const cutter = new Cutter(limits)
+  const integrity = integrityOf(history, material, signatures)
+  const tools = toolsOf(events, journal)
+  const approvals = approvalsOf(events, cutter)
+  const spending = spendingOf(history)
+  const patch = await patchOf(final, events, cutter, objects)
+  const capabilities = new Map(sandboxes.map(backend => [backend.name, backend.capabilities]))
+  const dossier: Dossier = {
+    format: 'openrath/dossier',
+    version: 1,
+    madeAt: at,
+    environment,
+    subject: subjectOf(history, material),
+    task: taskIn(final).map(chunk => cutter.keep(chunk.text)),
+    answer: final.text === '' ? null : cutter.keep(final.text),
+    patch,
+    sessions: nodesOf(history, material),
+    branches: branchesOf(history, material),
+    steps: stepsOf(events, cutter),
+    tools,
+    files: filesIn(events),
+    approvals,
+    memory: memoryOf(events, cutter),
+    failures: failuresOf(events),
+    spending,
+    prompts: promptsIn(events, prompts, cutter),
+    integrity,
+    statements: statementsOf({
+      material,
+      events,
+      integrity,
+      tools,
+      approvals,
+      patch,
+      spending,
+      capabilities,
+    }),
+  }
+  cutter.settle()
+  return dossier
+}
+
+/** What people asked before the first answer. */
+function taskIn(final: Session): Chunk<'user'>[] {
+  const task: Chunk<'user'>[] = []
+  for (const chunk of final.chunks) {
+    if (chunk.kind === 'assistant') break
+    if (chunk.kind === 'user') task.push(chunk)
+  }
+  return task
+}
+
+function subjectOf({ events }: History, { final, run }: Material): Subject {
+  let startedAt = Number.POSITIVE_INFINITY
+  let endedAt = Number.NEGATIVE_INFINITY
+  for (const { chunk } of events) {
+    startedAt = Math.min(startedAt, chunk.at)
+    endedAt = Math.max(endedAt, chunk.at)
+  }
+  const times =
+    events.length > 0 ? { startedAt, endedAt } : { startedAt: final.lineage.at, endedAt: final.lineage.at }
+  const workflow = run?.data.workflow
+  return {
+    kind: run ? 'run' : 'session',
+    id: run?.id ?? final.id,
+    session: final.id,
+    head: final.head ?? null,
+    title: titleOf(taskIn(final).at(-1)?.text ?? ''),
+    ...(run && { status: run.status }),
+    ...(typeof workflow === 'string' && { workflow }),
+    ...times,
+    chunks: events.length,
+  }
+}
+
+function titleOf(task: string): string {
+  const line = visibleLine(
+    task.split('\n').find(text => text.trim() !== '') ?? 'A session without a task',
+  ).trim()
+  return line.length > 110 ? `${line.slice(0, 109).trimEnd().toWellFormed()}…` : line
+}
+
+function nodesOf({ events, lineOf }: History, { sessions, final }: Material): SessionNode[] {
+  const first = new Map<string, { steps: number; firstStep: number }>()
+  for (const { n, session } of events) {
+    const known = first.get(session.id)
+    if (known) known.steps++
+    else first.set(session.id, { steps: 1, firstStep: n })
+  }
+  return sessions.map(session => {
+    const { parents, operation, at, by, label } = session.lineage
+    return {
+      id: session.id,
+      parents,
+      operation,
+      at,
+      ...(by !== undefined && { by }),
+      ...(label !== undefined && { label }),
+      branch: (lineOf.get(session.id) as Line).index,
+      head: session.head ?? null,
+      length: session.length,
+      ...(first.get(session.id) ?? { steps: 0 }),
+      ...(session.id === final.id && { isFinal: true as const }),
+    }
+  })
+}
+
+function integrityOf(
+  history: History,
+  material: Material,
+  signatures: readonly SignatureReport[],
+): Integrity {
+  const { checked, problem, lineOf } = history
+  return {
+    checked,
+    ok: problem === undefined,
+    ...(problem && { problem }),
+    heads: tipsOf(material).map(session => ({
+      session: session.id,
+      branch: (lineOf.get(session.id) as Line).index,
+      head: session.head as string,
+    })),
+    signatures,
+    missing: material.missing ?? [],
+  }
+}
+
+/** The sessions whose histories cover all others, the final one first. */
+function tipsOf({ final, sessions }: Material): Session[] {
+  const covered = new Set<string>()
+  const tips: Session[] = []
+  for (const session of [final, ...sessions.toReversed()]) {
+    const { head } = session
+    if (head === undefined || covered.has(head)) continue
+    tips.push(session)
+    for (const chunk of backwards(valueFrom(session).tip)) {
+      if (covered.has(chunk.id)) break
+      covered.add(chunk.id)
+    }
+  }
+  return tips
+}

@@ -1,0 +1,130 @@
+import type { Digest } from '../base/digest.ts'
+import type { Chunk } from '../session/chunk.ts'
+import type { Session } from '../session/session.ts'
+import { LinesOfWork } from './lines-of-work.ts'
+
+/** Finds sessions that a merge took files from and whose chunks it left out. */
+export type FindSession = (id: string) => Promise<Session | undefined>
+
+/** The files at one moment, and what made them so. Every tree has its parents before it in `FileHistory.states`. */
+export interface FileState {
+  readonly tree: Digest
+  readonly cause: Cause
+  readonly parents: readonly FileState[]
+}
+
+/**
+ * `start`: the files as the first call found them. `call`: a tool call. `merge`: files were joined. `drift`: somebody else changed them, and
+ * the chunk is the one that noticed.
+ */
+export type Cause =
+  | { readonly kind: 'start' }
+  | { readonly kind: 'call'; readonly chunk: Chunk<'tool-result'>; readonly lines: LinesOfWork }
+  | { readonly kind: 'merge'; readonly chunk: Chunk<'merge'>; readonly lines: LinesOfWork }
+  | { readonly kind: 'drift'; readonly chunk: Chunk; readonly lines: LinesOfWork }
+
+export interface FileHistory {
+  readonly states: readonly FileState[]
+  /** The files as the session left them; undefined when it has none. */
+  readonly last: FileState | undefined
+}
+
+/** Every state of the files that a session recorded, through merges. O(chunks). */
+export async function fileHistory(session: Session, find?: FindSession): Promise<FileHistory> {
+  const states: FileState[] = []
+  const loaded = new Map<string, Promise<FileState | undefined>>()
+  const last = await new HistoryReader(session, states, loaded, find).read()
+  return { states, last }
+}
+
+class HistoryReader {
+  readonly #session: Session
+  readonly #lines: LinesOfWork
+  readonly #states: FileState[]
+  readonly #loaded: Map<string, Promise<FileState | undefined>>
+  readonly #find: FindSession | undefined
+  /** The files after each chunk, on its own line of work. */
+  readonly #after: (FileState | undefined)[] = []
+
+  constructor(
+    session: Session,
+    states: FileState[],
+    loaded: Map<string, Promise<FileState | undefined>>,
+    find: FindSession | undefined,
+  ) {
+    this.#session = session
+    this.#lines = new LinesOfWork(session)
+    this.#states = states
+    this.#loaded = loaded
+    this.#find = find
+  }
+
+  async read(): Promise<FileState | undefined> {
+    this.#loaded.set(this.#session.id, Promise.resolve(undefined))
+    for (const chunk of this.#lines.chunks) this.#after.push(await this.#step(chunk))
+    const last = this.#after.at(-1)
+    this.#loaded.set(this.#session.id, Promise.resolve(last))
+    return last
+  }
+
+  #step(chunk: Chunk): Promise<FileState | undefined> | FileState | undefined {
+    const before = this.#after[this.#lines.before(chunk.index)]
+    switch (chunk.kind) {
+      case 'placement':
+        return chunk.workspace?.tree === undefined
+          ? undefined
+          : this.#meet(chunk.workspace.tree, undefined, chunk)
+      case 'tool-result':
+        return this.#call(chunk, before)
+      case 'merge':
+        return this.#merge(chunk)
+      default:
+        return before
+    }
+  }
+
+  #call(chunk: Chunk<'tool-result'>, before: FileState | undefined): FileState | undefined {
+    const { tree } = chunk
+    if (tree === undefined) return before
+    const found = this.#meet(chunk.before ?? before?.tree ?? tree, before, chunk)
+    return tree === found.tree ? found : this.#add(tree, { kind: 'call', chunk, lines: this.#lines }, [found])
+  }
+
+  async #merge(chunk: Chunk<'merge'>): Promise<FileState | undefined> {
+    const sides = this.#lines.sidesOf(chunk.index)
+    const inChain = sides.flatMap(side => this.#after[side.last] ?? [])
+    const { tree } = chunk
+    if (tree === undefined) return inChain.at(-1) ?? this.#after[chunk.index - 1]
+    const known = new Set(sides.map(side => side.session))
+    const others = chunk.branches.filter(({ session }) => !known.has(session))
+    const elsewhere = await Promise.all(others.map(({ session }) => this.#load(session)))
+    const parents = [...inChain, ...elsewhere.filter(state => state !== undefined)]
+    const same = parents.find(parent => parent.tree === tree)
+    if (same && parents.length === 1) return same
+    return this.#add(tree, { kind: 'merge', chunk, lines: this.#lines }, parents)
+  }
+
+  #load(id: string): Promise<FileState | undefined> {
+    const known = this.#loaded.get(id)
+    if (known) return known
+    const loading = (this.#find?.(id) ?? Promise.resolve(undefined)).then(
+      session => session && new HistoryReader(session, this.#states, this.#loaded, this.#find).read(),
+    )
+    this.#loaded.set(id, loading)
+    return loading
+  }
+
+  /** The files that a chunk found: those known, or what somebody made of them since. */
+  #meet(tree: Digest, known: FileState | undefined, chunk: Chunk): FileState {
+    if (known === undefined) return this.#add(tree, { kind: 'start' }, [])
+    return known.tree === tree
+      ? known
+      : this.#add(tree, { kind: 'drift', chunk, lines: this.#lines }, [known])
+  }
+
+  #add(tree: Digest, cause: Cause, parents: readonly FileState[]): FileState {
+    const state = { tree, cause, parents }
+    this.#states.push(state)
+    return state
+  }
+}

@@ -1,0 +1,83 @@
+import { basename, dirname, join, resolve } from 'node:path'
+import { cancelledError } from '../../../base/abort.ts'
+import { RathError, show } from '../../../base/errors.ts'
+import type { JsonObject } from '../../../base/json.ts'
+import { type AiEmbeddingModel, type Embedder, toEmbedder } from '../../embedding.ts'
+import type { ResourceLimits } from '../../resource.ts'
+import type { MemoryBackend, MemoryStore } from '../../spec.ts'
+import { Database, type DatabaseOptions } from './database.ts'
+import { prepareIndex } from './prepare.ts'
+import { LocalStore } from './store.ts'
+import { Vectors } from './vectors.ts'
+
+export interface LocalMemoryOptions extends DatabaseOptions {
+  /** Where `.openrath` lies or shall lie. The working directory by default. */
+  readonly folder?: string
+  /** Finds by meaning, too: an AI SDK embedding model, or an embedder of your own. */
+  readonly embed?: Embedder | AiEmbeddingModel
+  /** Milliseconds since the epoch. The clock of the system by default. */
+  readonly now?: () => number
+  /** What may be taken in. */
+  readonly resources?: ResourceLimits
+}
+
+/**
+ * Memories in a file, `.openrath/memory/NAME/memory.db`: nothing to install or to start. A spec is `{ name }` (`default` by default), or
+ * `{ path }` for a folder of your own.
+ */
+export function localMemory(options: LocalMemoryOptions = {}): MemoryBackend {
+  const embedder = options.embed === undefined ? undefined : toEmbedder(options.embed)
+  return {
+    name: 'local',
+    capabilities: {
+      vectors: embedder !== undefined,
+      history: true,
+      expiry: true,
+      lanes: true,
+      resources: true,
+    },
+    async open(spec: JsonObject = {}, { signal } = {}): Promise<MemoryStore> {
+      if (signal?.aborted) throw cancelledError(signal)
+      const { name, folder } = placeOf(spec, options.folder ?? '.')
+      const db = await Database.open(join(folder, 'memory.db'), options)
+      try {
+        await prepareIndex(db)
+        const vectors = embedder && (await Vectors.open(db, embedder))
+        const { now = Date.now, resources = {} } = options
+        return new LocalStore({ name, db, now, resources, ...(vectors && { vectors }) })
+      } catch (error) {
+        db.close()
+        throw error
+      }
+    },
+  }
+}
+
+function placeOf(spec: JsonObject, home: string): { readonly name: string; readonly folder: string } {
+  const { backend, name, path, ...rest } = spec
+  const unknown = Object.keys(rest)
+  if (unknown.length > 0) {
+    throw new RathError(
+      'invalid-argument',
+      `A local memory has a name or a path, and no ${unknown.join(', ')}.`,
+    )
+  }
+  if (path !== undefined) {
+    if (typeof path !== 'string' || path === '' || path.includes('\0'))
+      throw new RathError(
+        'invalid-argument',
+        `The path of a local memory is that of a folder, not ${show(path)}.`,
+      )
+    const folder = resolve(home, path)
+    return { name: `local:${basename(folder) || basename(dirname(folder))}`, folder }
+  }
+  const chosen = name ?? 'default'
+  // It becomes the name of a folder, so it can be nothing that leads elsewhere.
+  if (typeof chosen !== 'string' || !/^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$/u.test(chosen)) {
+    throw new RathError(
+      'invalid-argument',
+      `A memory's name is 1 to 64 letters, digits, dots, dashes or underscores, not ${show(chosen)}. For a folder of your own, give path.`,
+    )
+  }
+  return { name: `local:${chosen}`, folder: resolve(home, '.openrath', 'memory', chosen) }
+}

@@ -1,0 +1,23 @@
+/** Sentences about unlike things. How like them a question is says what likeness means to a model. */
+export const unrelated: readonly string[] = [
+  'The ferry leaves the harbour at a quarter past six.',
+  'Whisk the egg whites until they form soft peaks.',
+  'A glacier carries stones for thousands of years.',
+  'The court adjourned without a decision.',
+  'He tuned the second string a semitone lower.',
+  'Sales of bicycles rose in the spring quarter.',
+  'The patient was advised to rest for two days.',
+  'An orchid flowers once a year in this climate.',
+  'The compiler reported a missing semicolon.',
+  'Her grandmother knitted scarves for the whole village.',
+  'The goalkeeper saved a penalty in the last minute.',
+  'Copper conducts heat better than iron.',
+  'The tax return is due at the end of May.',
+  'Two comets were seen above the desert that night.',
+  'The mayor opened the bridge with a short speech.',
+  'Turn left behind the bakery and follow the canal.',
+  '列车因大雪晚点了两个小时。',
+  '请把窗户关上，外面很冷。',
+  'Der Zug hält nicht an jedem Bahnhof.',
+  'El museo cierra los lunes por la tarde.',
+]

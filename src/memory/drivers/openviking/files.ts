@@ -1,0 +1,113 @@
+import type { JsonObject } from '../../../base/json.ts'
+import type { Memory } from '../../spec.ts'
+import type { VikingClient } from './client.ts'
+import { isRefusal } from './errors.ts'
+import { fromFile } from './file.ts'
+import { homeward, memories, placeOf, resources, sharedResources } from './places.ts'
+
+export interface VikingFile {
+  readonly uri: string
+  readonly modified: number
+}
+
+interface Stat {
+  readonly uri: string
+  readonly isDir: boolean
+  readonly modTime?: string
+}
+
+/** More than the server lists by itself. */
+const mostNodes = 100_000
+const deepest = 32
+/** Files read at a time. */
+const together = 8
+
+/** All files that are memories, below a folder or everywhere. A folder that is not there has none. */
+export async function listFiles(
+  client: VikingClient,
+  below: readonly string[] = [memories, resources, sharedResources],
+  signal?: AbortSignal,
+): Promise<VikingFile[]> {
+  const files = await Promise.all(
+    below.map(uri =>
+      client
+        .call<Stat[]>('GET', '/api/v1/fs/tree', {
+          query: { uri, output: 'original', node_limit: mostNodes, level_limit: deepest },
+          signal,
+        })
+        .catch(nothing<Stat[]>([])),
+    ),
+  )
+  return files
+    .flat()
+    .filter(({ isDir, uri }) => !isDir && placeOf(uri) !== undefined)
+    .map(({ uri, modTime }) => ({ uri: homeward(uri), modified: timeOf(modTime) }))
+}
+
+/** The entries of files, in their order, without those that are gone meanwhile. */
+export async function readFiles(
+  client: VikingClient,
+  files: readonly VikingFile[],
+  signal?: AbortSignal,
+): Promise<Memory[]> {
+  const entries: (Memory | undefined)[] = []
+  for (let from = 0; from < files.length; from += together) {
+    const some = files.slice(from, from + together)
+    entries.push(...(await Promise.all(some.map(file => readEntry(client, file, signal)))))
+  }
+  return entries.filter(entry => entry !== undefined)
+}
+
+/** The entry of a file by its address; undefined when there is none. */
+export async function readAt(
+  client: VikingClient,
+  uri: string,
+  signal?: AbortSignal,
+): Promise<Memory | undefined> {
+  if (placeOf(uri) === undefined) return undefined
+  const stat = await client
+    .call<Stat>('GET', '/api/v1/fs/stat', { query: { uri }, signal })
+    .catch(nothing(undefined))
+  if (stat === undefined || stat.isDir) return undefined
+  return readEntry(client, { uri: homeward(uri), modified: timeOf(stat.modTime) }, signal)
+}
+
+/** Files with this name anywhere below a folder. */
+export async function filesNamed(
+  client: VikingClient,
+  name: string,
+  below: string,
+  signal?: AbortSignal,
+): Promise<string[]> {
+  const body: JsonObject = { pattern: `**/${name}`, uri: below }
+  const { matches } = await client
+    .call<{ matches: string[] }>('POST', '/api/v1/search/glob', { body, signal, idempotent: true })
+    .catch(nothing({ matches: [] as string[] }))
+  return matches.map(homeward)
+}
+
+/** Makes a missing file or folder an answer. */
+export function nothing<T>(answer: T): (error: unknown) => T {
+  return error => {
+    if (isRefusal(error, 'NOT_FOUND')) return answer
+    throw error
+  }
+}
+
+async function readEntry(
+  client: VikingClient,
+  { uri, modified }: VikingFile,
+  signal?: AbortSignal,
+): Promise<Memory | undefined> {
+  const place = placeOf(uri)
+  if (place === undefined) return undefined
+  const content = await client
+    .call<string>('GET', '/api/v1/content/read', { query: { uri }, signal })
+    .catch(nothing(undefined))
+  return content === undefined ? undefined : fromFile(content, place, modified)
+}
+
+function timeOf(text: string | undefined): number {
+  const time = text === undefined ? Number.NaN : Date.parse(text)
+  return Number.isNaN(time) ? 0 : time
+}

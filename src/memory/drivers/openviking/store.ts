@@ -1,0 +1,267 @@
+import { cancelledError } from '../../../base/abort.ts'
+import { RathError, show } from '../../../base/errors.ts'
+import type { Session } from '../../../session/session.ts'
+import { checkChange, checkEntries, checkFilter, checkQuery } from '../../check.ts'
+import { planCommit } from '../../commit-plan.ts'
+import { changedEntry, fits } from '../../entry.ts'
+import type {
+  CommitOptions,
+  Committed,
+  FindOptions,
+  Found,
+  Memory,
+  MemoryCapabilities,
+  MemoryChange,
+  MemoryFilter,
+  MemoryPage,
+  MemoryRef,
+  MemoryStore,
+  MemoryTree,
+  NewMemory,
+  Resource,
+  WriteOptions,
+} from '../../spec.ts'
+import { sessionScope } from '../../turns.ts'
+import { isWithin, parseRef, treeOf } from '../../uri.ts'
+import type { VikingClient } from './client.ts'
+import { filesNamed, listFiles, readAt, readFiles } from './files.ts'
+import { findOn, targetsOf } from './find.ts'
+import { sortByKey } from './keys.ts'
+import { fileName, fileOf, foreignFile, ours, placeOf } from './places.ts'
+import { takeIn } from './resources.ts'
+import { extract } from './sessions.ts'
+import { createFiles, removeFile, replaceFile } from './write.ts'
+
+export const capabilities: MemoryCapabilities = {
+  vectors: true,
+  history: false,
+  expiry: false,
+  lanes: false,
+  resources: true,
+}
+
+export interface VikingStoreOptions {
+  readonly name: string
+  readonly client: VikingClient
+  readonly now: () => number
+  readonly extract: boolean
+  readonly retrieval: 'find' | 'search'
+  readonly floor: number
+}
+
+/** Others may take the keys of a write so often before it counts as busy. */
+const mostTries = 8
+
+/** Memories as files on an OpenViking server: each of ours is one, and so is each that the server itself draws from a session. */
+export class VikingStore implements MemoryStore {
+  readonly name: string
+  readonly backend = 'openviking'
+  readonly capabilities = capabilities
+  readonly #client: VikingClient
+  readonly #options: VikingStoreOptions
+  #closed = false
+
+  constructor(options: VikingStoreOptions) {
+    this.name = options.name
+    this.#client = options.client
+    this.#options = options
+  }
+
+  async write(entries: readonly NewMemory[], { signal }: WriteOptions = {}): Promise<readonly Memory[]> {
+    this.#begin(signal)
+    return (await this.#write(checkEntries(entries), signal)).all
+  }
+
+  async update(ref: MemoryRef, change: MemoryChange, { signal }: WriteOptions = {}): Promise<Memory> {
+    this.#begin(signal)
+    const checked = checkChange(change)
+    refuseUnsupported([checked])
+    const before = await this.#held(ref, signal)
+    if (before === null) throw missing(ref, this.name)
+    if (!placeOf(before.file)?.own) {
+      throw unsupported(
+        `${show(ref)} was written by the server or is a resource, which OpenViking keeps itself.`,
+      )
+    }
+    const after = changedEntry(before.entry, checked, this.#options.now())
+    await replaceFile(this.#client, after, signal)
+    const file = fileOf(after.scope, after.category, after.id)
+    if (file !== before.file) await removeFile(this.#client, before.file, false, signal)
+    return after
+  }
+
+  async read(ref: MemoryRef): Promise<Memory | null> {
+    this.#begin()
+    return (await this.#held(ref))?.entry ?? null
+  }
+
+  async list(
+    options: MemoryFilter & { readonly limit?: number; readonly cursor?: string } = {},
+  ): Promise<MemoryPage> {
+    this.#begin()
+    const { limit = 50, cursor, ...filter } = checkFilter(options, 'list')
+    const after = cursor === undefined ? undefined : parseCursor(cursor)
+    const entries = (await this.#all(filter)).sort(newestFirst)
+    const rest = after ? entries.filter(entry => newestFirst(after, entry) < 0) : entries
+    const page = rest.slice(0, limit)
+    const last = page.at(-1)
+    return rest.length > limit && last
+      ? { entries: page, cursor: `${last.at} ${last.id}` }
+      : { entries: page }
+  }
+
+  async tree(uri?: string, { depth }: { readonly depth?: number } = {}): Promise<MemoryTree> {
+    this.#begin()
+    const files = await listFiles(this.#client)
+    const counts = files.flatMap(file => {
+      const place = placeOf(file.uri)
+      return place ? [[place.scope, place.category, 1] as const] : []
+    })
+    return treeOf(counts, uri, depth)
+  }
+
+  async find(query: string, options: FindOptions = {}): Promise<Found> {
+    this.#begin(options.signal)
+    const { query: text, limit } = checkQuery(query, options)
+    const { mode, floor = this.#options.floor, ...filter } = checkFilter(options, 'find')
+    if (mode === 'words')
+      throw unsupported('OpenViking finds by meaning only: leave out mode, or use vectors.')
+    if (text.trim() === '') return { hits: [], mode: 'vectors' }
+    return findOn(this.#client, text, { ...filter, limit, floor }, this.#options.retrieval)
+  }
+
+  async forget(what: MemoryRef | MemoryFilter, { signal }: WriteOptions = {}): Promise<number> {
+    this.#begin(signal)
+    if (typeof what === 'string') {
+      const held = await this.#held(what, signal)
+      if (held) await removeFile(this.#client, held.file, false, signal)
+      return held ? 1 : 0
+    }
+    const filter = checkFilter(what, 'forget')
+    if (Object.keys(filter).length === 0) {
+      throw new RathError(
+        'invalid-argument',
+        `forget was given a filter of nothing, which would end every memory of ${this.name}. Say which: { scope: 'user/ada' }.`,
+      )
+    }
+    const entries = await this.#all(filter, signal)
+    for (const entry of entries) await removeFile(this.#client, fileOfEntry(entry), false, signal)
+    return entries.length
+  }
+
+  async history(_: MemoryRef): Promise<readonly Memory[]> {
+    this.#begin()
+    throw unsupported('OpenViking keeps no earlier texts of a memory.')
+  }
+
+  async commit(session: Session, options: CommitOptions = {}): Promise<Committed> {
+    const { signal } = options
+    this.#begin(signal)
+    const { entries } = planCommit(session, options, this.name)
+    const { fresh } = await sortByKey(this.#client, entries, this.#options.now(), signal)
+    if (fresh.length === 0) return { written: [], from: [], settled: 0 }
+    const drawn =
+      this.#options.extract && options.entries === undefined
+        ? await extract(this.#client, sessionScope(session), fresh, signal)
+        : []
+    const { fresh: written } = await this.#write(entries, signal)
+    const extracted = await Promise.all(drawn.map(uri => readAt(this.#client, uri, signal)))
+    return {
+      written: [...written, ...extracted.filter(entry => entry !== undefined)],
+      from: [...new Set(written.flatMap(entry => entry.source.chunks ?? []))],
+      settled: 0,
+    }
+  }
+
+  async ingest(resource: Resource, { signal }: WriteOptions = {}): Promise<readonly Memory[]> {
+    this.#begin(signal)
+    const { scope } = resource
+    if (scope !== undefined && !scope.startsWith('resource')) {
+      throw unsupported(`OpenViking keeps resources as such, and not under ${show(scope)}: leave out scope.`)
+    }
+    return takeIn(this.#client, resource, this.#options.extract, signal)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #begin(signal?: AbortSignal): void {
+    if (this.#closed) throw new RathError('store-closed', `The memory ${this.name} is closed: open it again.`)
+    if (signal?.aborted) throw cancelledError(signal)
+  }
+
+  /** Creates what is not there yet. Whoever creates a key at the same time makes the batch fail as a whole, and it is sorted anew. */
+  async #write(entries: readonly NewMemory[], signal?: AbortSignal) {
+    refuseUnsupported(entries)
+    for (let tries = 0; tries < mostTries; tries++) {
+      const sorted = await sortByKey(this.#client, entries, this.#options.now(), signal)
+      if (sorted.fresh.length === 0 || (await createFiles(this.#client, sorted.fresh, signal))) return sorted
+    }
+    throw new RathError(
+      'store-busy',
+      `The memory ${this.name} is busy: others keep writing the same keys. Try again.`,
+    )
+  }
+
+  async #held(ref: MemoryRef, signal?: AbortSignal): Promise<{ entry: Memory; file: string } | null> {
+    const parsed = parseRef(ref)
+    if (parsed === undefined) return null
+    const foreign = foreignFile(parsed.id)
+    const files = foreign ? [foreign] : await filesNamed(this.#client, fileName(parsed.id), ours, signal)
+    for (const file of files) {
+      const entry = await readAt(this.#client, file, signal)
+      if (entry && isWithin(entry.scope, parsed.within)) return { entry, file }
+    }
+    return null
+  }
+
+  async #all(filter: MemoryFilter, signal?: AbortSignal): Promise<Memory[]> {
+    const files = await listFiles(this.#client, targetsOf(filter), signal)
+    return (await readFiles(this.#client, files, signal)).filter(entry => fits(entry, filter))
+  }
+}
+
+function fileOfEntry({ scope, category, id }: Memory): string {
+  return foreignFile(id) ?? fileOf(scope, category, id)
+}
+
+function newestFirst(a: Pick<Memory, 'at' | 'id'>, b: Pick<Memory, 'at' | 'id'>): number {
+  return b.at - a.at || (a.id < b.id ? 1 : a.id > b.id ? -1 : 0)
+}
+
+function parseCursor(cursor: string): Pick<Memory, 'at' | 'id'> {
+  const [at = '', id = ''] = cursor.split(' ')
+  if (/^-?[\d.e+]+$/.test(at) && id !== '') return { at: Number(at), id }
+  throw new RathError(
+    'invalid-argument',
+    `${show(cursor)} is not a cursor of this memory's list; start without one.`,
+  )
+}
+
+function refuseUnsupported(entries: readonly (NewMemory | MemoryChange)[]): void {
+  for (const { expires, lane } of entries) {
+    if (expires !== undefined)
+      throw unsupported('OpenViking does not end memories by themselves: leave out expires.')
+    if (lane !== undefined && lane !== '') {
+      throw unsupported(
+        'OpenViking shows a memory to everybody at once: leave out lane, or write it after the commit.',
+      )
+    }
+  }
+}
+
+function unsupported(message: string): RathError {
+  return new RathError('memory-unsupported', message)
+}
+
+function missing(ref: MemoryRef, name: string): RathError {
+  return new RathError(
+    'memory-missing',
+    `There is no entry ${show(ref)} in ${name}: it was forgotten, or never there.`,
+  )
+}

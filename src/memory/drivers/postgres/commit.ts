@@ -1,0 +1,39 @@
+import { type CommitPlan, isRejectedLane } from '../../commit-plan.ts'
+import type { Committed } from '../../spec.ts'
+import { chunkKey, type Rejections } from '../../turns.ts'
+import { type Writing, writeEntries } from './write.ts'
+
+export async function commitPlan(writing: Writing, plan: CommitPlan): Promise<Committed> {
+  const { fresh } = await writeEntries(writing, plan.entries)
+  const settled = await settle(writing, plan)
+  await reject(writing, plan.rejections)
+  const from = new Set(fresh.flatMap(entry => entry.source.chunks ?? []))
+  return { written: fresh, from: [...from], settled }
+}
+
+async function settle({ queries, place }: Writing, { lane, adopted }: CommitPlan): Promise<number> {
+  const rows = await queries.query(
+    `UPDATE openrath_memory.entry SET lane = '' WHERE place = $1 AND lane <> '' AND (lane = $2 OR id = ANY ($3::text[]))
+     RETURNING n`,
+    [place, lane, adopted],
+  )
+  return rows.length
+}
+
+/** Marks what came from rejected chunks, sessions or lanes. It is on the record now, so everyone may find it, as what it is. */
+async function reject({ queries, place }: Writing, { chunks, subjects }: Rejections): Promise<void> {
+  if (subjects.size === 0) return
+  const rows = await queries.query<{ lane: string }>(
+    "SELECT DISTINCT lane FROM openrath_memory.entry WHERE place = $1 AND lane <> ''",
+    [place],
+  )
+  const lanes = rows.map(row => row.lane).filter(lane => isRejectedLane(lane, subjects))
+  const made = [...chunks, ...subjects]
+  await queries.query(
+    `UPDATE openrath_memory.entry SET rejected = true, lane = '' WHERE place = $1 AND
+       (lane = ANY ($2::text[]) AND lane <> ''
+        OR split_part(substr(key, ${chunkKey.length + 1}), '/', 1) = ANY ($3::text[]) AND starts_with(key, '${chunkKey}')
+        OR source::jsonb -> 'chunks' ?| $3::text[])`,
+    [place, lanes, made],
+  )
+}

@@ -1,0 +1,154 @@
+import type { Pool as PgPool, PoolClient } from 'pg'
+import { RathError } from '../../../base/errors.ts'
+import { isLost, toConnectError, toMemoryError, unknownFate } from './errors.ts'
+
+export type Value = string | number | boolean | null | readonly (string | number | null)[]
+
+/** Statements, inside a transaction or not. */
+export interface Queries {
+  query<R>(text: string, values?: readonly Value[]): Promise<R[]>
+}
+
+const mostConnections = 4
+const longestWaitMs = 30_000
+/** A process that hangs in the middle of a transaction may keep its locks for so long. */
+const longestPauseMs = 60_000
+const setup = `SELECT set_config('lock_timeout', '${longestWaitMs}', false),
+  set_config('idle_in_transaction_session_timeout', '${longestPauseMs}', false), set_config('jit', 'off', false)`
+
+/** Connections to one database: a dead one is replaced, errors are in our words. */
+export class Pool implements Queries {
+  /** Without the password. */
+  readonly url: string
+  readonly #pool: PgPool
+  readonly #owned: boolean
+  readonly #known = new WeakSet<PoolClient>()
+
+  private constructor(pool: PgPool, url: string, owned: boolean) {
+    this.url = url
+    this.#pool = pool
+    this.#owned = owned
+  }
+
+  /** A pool of its own, for an address. */
+  static async open(address: string): Promise<Pool> {
+    const url = shownAddress(address)
+    const pg = await importPg()
+    const pool = new pg.Pool({
+      connectionString: address,
+      connectionTimeoutMillis: longestWaitMs,
+      keepAlive: true,
+      application_name: 'openrath',
+      max: mostConnections,
+      allowExitOnIdle: true,
+    })
+    // An idle connection that breaks is dropped by the pool; without these listeners it would end the process.
+    pool.on('error', () => {})
+    pool.on('connect', client => client.on('error', () => {}))
+    return new Pool(pool, url, true)
+  }
+
+  /** Somebody else's, which is left open. */
+  static of(pool: PgPool): Pool {
+    const { host = 'localhost', database = '' } = pool.options
+    return new Pool(pool, `postgres://${host}/${database}`, false)
+  }
+
+  /** One statement, run again when a connection that had been idle turns out to be dead. */
+  async query<R>(text: string, values?: readonly Value[]): Promise<R[]> {
+    for (;;) {
+      const { client, fresh } = await this.#lend()
+      try {
+        const rows = await ask<R>(client, text, values)
+        client.release()
+        return rows
+      } catch (error) {
+        const lost = isLost(error)
+        client.release(lost)
+        if (!lost || fresh) throw toMemoryError(error, this.url)
+      }
+    }
+  }
+
+  /** Commits what `work` did. Starts over when an idle connection turns out to be dead before the commit was asked for. */
+  async transaction<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
+    for (;;) {
+      const { client, fresh } = await this.#lend()
+      let committing = false
+      try {
+        await client.query('BEGIN ISOLATION LEVEL READ COMMITTED')
+        const result = await work({ query: (text, values) => ask(client, text, values) })
+        committing = true
+        await client.query('COMMIT')
+        client.release()
+        return result
+      } catch (error) {
+        const lost = isLost(error)
+        client.release(lost || !(await rolledBack(client)))
+        if (lost && committing) throw unknownFate(error, this.url)
+        if (!lost || fresh) throw toMemoryError(error, this.url)
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#owned && !this.#pool.ending) await this.#pool.end()
+  }
+
+  /** `fresh`: connected for this very use, so that its failure says something about the server. */
+  async #lend(): Promise<{ client: PoolClient; fresh: boolean }> {
+    try {
+      const client = await this.#pool.connect()
+      if (this.#known.has(client)) return { client, fresh: false }
+      try {
+        await client.query(setup)
+      } catch (error) {
+        client.release(true)
+        throw error
+      }
+      this.#known.add(client)
+      return { client, fresh: true }
+    } catch (error) {
+      throw toConnectError(error, this.url)
+    }
+  }
+}
+
+async function ask<R>(client: PoolClient, text: string, values?: readonly Value[]): Promise<R[]> {
+  return (await client.query(text, values ? [...values] : undefined)).rows as R[]
+}
+
+async function rolledBack(client: PoolClient): Promise<boolean> {
+  return client.query('ROLLBACK').then(
+    () => true,
+    () => false,
+  )
+}
+
+function shownAddress(url: string): string {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  if (parsed && /^postgres(ql)?:$/.test(parsed.protocol)) {
+    const { protocol, username, host, pathname, searchParams } = parsed
+    const socket = searchParams.get('host')
+    return `${protocol}//${username && `${username}@`}${host}${pathname}${socket ? `?host=${socket}` : ''}`
+  }
+  // The address may hold a password, so it is not shown.
+  throw new RathError(
+    'invalid-argument',
+    'The address of the PostgreSQL memory cannot be read: use postgres://USER:PASSWORD@HOST:PORT/DATABASE, ' +
+      'with characters such as / # ? in the password percent-encoded.',
+  )
+}
+
+async function importPg(): Promise<Pick<typeof import('pg'), 'Pool'>> {
+  try {
+    return (await import('pg')).default
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
+    throw new RathError(
+      'missing-package',
+      'A PostgreSQL memory needs the package pg, which is not installed: run `npm install pg`.',
+      { cause, data: { package: 'pg' } },
+    )
+  }
+}

@@ -1,0 +1,141 @@
+import snowball from 'snowball-stemmers'
+import { irregular, stopWords } from './irregular.ts'
+
+/** Written into every index. An index made by another version is made anew. */
+export const tokenizerVersion = 1
+
+export interface Words {
+  /** What an index keeps, in the order of the text; what stands there twice is here twice. */
+  readonly terms: readonly string[]
+  /** The words alone, for whoever looks at neighbours: no characters of scripts without spaces, no whole identifiers. */
+  readonly sequence: readonly string[]
+}
+
+/**
+ * The words of a text as memory searches for them, the same for an entry and for a question: no case, width or accents, no stop words,
+ * English and Russian by their stems. Scripts without spaces give every character and every pair of neighbours; identifiers, versions and
+ * addresses themselves and their parts.
+ */
+export function wordsOf(text: string): Words {
+  const terms: string[] = []
+  const sequence: string[] = []
+  for (const [run] of fold(text).matchAll(runs)) {
+    if (plain.test(run)) addWord(run.toLowerCase(), terms, sequence)
+    else addCompound(run, terms, sequence)
+  }
+  return { terms, sequence }
+}
+
+const runs = /[\p{L}\p{N}\p{M}_]+(?:[@.'’:/+-]+[\p{L}\p{N}\p{M}_]+)*/gu
+const plain = /^(?:[A-Z]?[a-z]+|[A-Z]+)$/
+/** Scripts that are written without spaces, and Hangul, whose words carry their particles with them. */
+const unspaced =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}ー々〆]+/gu
+const email = /^[^\s@/:]+@[^\s@/:]+\.[^\s@/:]+$/
+const version = /^v?(\d+(?:\.\d+)+(?:[-+][a-z\d.]+)?)$/i
+const camel = /\p{Ll}\p{Lu}|\p{Lu}\p{Lu}\p{Ll}/u
+/** Between the parts of `parseHttpHeader2`: before a capital that begins a word, and between letters and digits. */
+const humps = /(?<=\p{Ll})(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})|(?<=\p{L})(?=\p{N})|(?<=\p{N})(?=\p{L})/u
+const longestWord = 64
+
+/** One form for what people take for the same letters. Case is kept, because it divides identifiers. */
+function fold(text: string): string {
+  if (ascii.test(text)) return text
+  return text
+    .normalize('NFKD')
+    .replace(/[\u0300-\u036f]/g, '')
+    .normalize('NFC')
+    .replaceAll('ß', 'ss')
+}
+const ascii = /^[\x20-\x7e\s]*$/
+
+/** Anything but a word by itself: it may hold several scripts, an address, an identifier, or words joined by marks. */
+function addCompound(run: string, terms: string[], sequence: string[]): void {
+  const whole = run.toLowerCase()
+  const numbered = version.exec(run)
+  if (numbered) {
+    // `v1.3` and `1.3` are one version, and neither is `1.2`.
+    terms.push(clip((numbered[1] as string).toLowerCase()))
+    return
+  }
+  if (email.test(run)) terms.push(clip(whole))
+  for (const piece of run.split(/[@:/+-]+/)) {
+    if (piece !== '') addPiece(piece, terms, sequence)
+  }
+}
+
+function addPiece(piece: string, terms: string[], sequence: string[]): void {
+  if (piece.includes('.')) {
+    const numbered = version.exec(piece)
+    if (numbered) {
+      terms.push(clip((numbered[1] as string).toLowerCase()))
+      return
+    }
+    if (fileName.test(piece)) terms.push(clip(piece.toLowerCase()))
+  }
+  for (const part of piece.split('.')) {
+    const name = part.replace(contraction, '')
+    if (identifier.test(name) && (name.includes('_') || camel.test(name))) {
+      const parts = name.split('_').flatMap(word => word.split(humps))
+      terms.push(clip(name.toLowerCase()))
+      if (parts.length > 1) for (const word of parts) addScripts(word, terms, sequence)
+    } else addScripts(name, terms, sequence)
+  }
+}
+const fileName = /^[\w-]+(?:\.[\w-]*[a-z][\w-]*)+$/i
+const identifier = /^\w+$/
+const contraction = /['’](?:s|m|re|ve|ll|d|t)$/i
+
+function addScripts(word: string, terms: string[], sequence: string[]): void {
+  let from = 0
+  for (const { 0: found, index } of word.matchAll(unspaced)) {
+    if (index > from) addWords(word.slice(from, index), terms, sequence)
+    addCharacters(found, terms)
+    from = index + found.length
+  }
+  if (from < word.length) addWords(from === 0 ? word : word.slice(from), terms, sequence)
+}
+
+function addWords(text: string, terms: string[], sequence: string[]): void {
+  for (const word of text.toLowerCase().split(/['’_]+/)) if (word !== '') addWord(word, terms, sequence)
+}
+
+function addCharacters(text: string, terms: string[]): void {
+  let previous = ''
+  for (const character of text) {
+    terms.push(character)
+    if (previous !== '') terms.push(previous + character)
+    previous = character
+  }
+}
+
+function addWord(word: string, terms: string[], sequence: string[]): void {
+  const term = termOf(word)
+  if (term === '') return
+  terms.push(term)
+  sequence.push(term)
+}
+
+/** Words met lately and their terms: a language has few, and stemming one takes a hundred times as long as finding it here. */
+const known = new Map<string, string>()
+const mostKnown = 100_000
+const english = snowball.newStemmer('english')
+const russian = snowball.newStemmer('russian')
+
+function termOf(word: string): string {
+  let term = known.get(word)
+  if (term !== undefined) return term
+  if (stopWords.has(word)) term = ''
+  else if (/^[a-z]{3,}$/.test(word) && word.length <= longestWord)
+    term = english.stem(irregular.get(word) ?? word)
+  else if (/^[а-яё]{4,}$/.test(word)) term = russian.stem(word)
+  else term = clip(word)
+  if (known.size >= mostKnown) known.clear()
+  known.set(word, term)
+  return term
+}
+
+/** What is longer is no word but a key or a digest, and its beginning tells it apart. */
+function clip(word: string): string {
+  return word.length > longestWord ? [...word.slice(0, 2 * longestWord)].slice(0, longestWord).join('') : word
+}

@@ -1,0 +1,98 @@
+import { canonicalJson, type Json } from '../base/json.ts'
+import type { Session } from '../session/session.ts'
+import type { JournalEntry } from '../store/spec.ts'
+import { type ApprovalDecision, type ApprovalRequest, checkDecision } from '../tool/approval.ts'
+import { argumentsDigest, factsIn } from './approval-facts.ts'
+import { emit, type RunContext } from './context.ts'
+import { askedIn, type Outcome } from './entry.ts'
+import type { OpenApproval } from './run.ts'
+import { scopeIn } from './scope.ts'
+
+/**
+ * Asks a person through the door: a decision on record, the handler of the call, or nobody yet: then the run is parked, and this rejects
+ * with `run-waiting`.
+ */
+export async function askPerson(
+  request: ApprovalRequest,
+  place: number,
+  context: RunContext,
+): Promise<ApprovalDecision> {
+  const { approval, tool, args, question, session } = request
+  const { approveWithin, run } = context
+  const digest = argumentsDigest(tool.name, args)
+  const until = approveWithin === undefined ? undefined : Date.now() + approveWithin
+  const passed = await run.door.pass(
+    {
+      kind: 'approval',
+      session,
+      request: { tool: tool.name, args, place },
+      sample: scopeIn(context).sample,
+      rule: 'read',
+      by: context.by,
+      id: approval,
+      facts: { question, digest, ...(until !== undefined && { until }) },
+      urgent: true,
+      mayBorrow: (outcome, entries) => isUsedUp(outcome, { session, tool: tool.name, args, place }, entries),
+    },
+    async ({ begun }) => {
+      // One that was asked before ends when it was said to end.
+      const end = begun ? factsIn(begun).until : until
+      const open = {
+        approval,
+        tool: tool.name,
+        args,
+        question,
+        digest,
+        ...(end !== undefined && { until: end }),
+      }
+      return { value: (await answer(open, request, context)) as unknown as Json }
+    },
+  )
+  return passed.value as unknown as ApprovalDecision
+}
+
+/**
+ * A decision is borrowed only together with what came of it: nobody's word in one run lets a tool run in another.
+ */
+function isUsedUp(
+  { value }: Outcome,
+  { session, tool, args, place }: { session: Session; tool: string; args: Json; place: number },
+  entries: readonly JournalEntry[],
+): boolean {
+  const { verdict, edit } = value as unknown as ApprovalDecision
+  if (verdict === 'rejected' || verdict === 'answered') return true
+  const ran = canonicalJson([tool, verdict === 'edited' ? (edit as Json) : args, place])
+  return entries.some(entry => {
+    if (entry.kind !== 'tool' || entry.outcome === undefined) return false
+    const { state, request } = askedIn(entry)
+    const call = request as unknown as { tool: string; args: Json; place: number }
+    return state === session.state && canonicalJson([call.tool, call.args, call.place]) === ran
+  })
+}
+
+async function answer(
+  open: OpenApproval,
+  request: ApprovalRequest,
+  context: RunContext,
+): Promise<ApprovalDecision> {
+  const left = open.until === undefined ? Infinity : open.until - Date.now()
+  if (left <= 0) return expired
+  const { approval, tool, args, question } = open
+  emit(context, { type: 'approval-request', approval, callId: request.call.id, tool, args, question })
+  if (context.approve === undefined) throw context.run.park(open)
+  const decision = Promise.resolve(context.approve(request))
+  const decided = await (left === Infinity ? decision : orExpired(decision, left))
+  return { at: Date.now(), ...checkDecision(decided, tool) }
+}
+
+const expired: ApprovalDecision = Object.freeze({ verdict: 'expired' })
+
+/** Longer waits than a timer can hold are not limited by one. */
+const longestTimer = 2 ** 31 - 1
+
+function orExpired(decision: Promise<ApprovalDecision>, ms: number): Promise<ApprovalDecision> {
+  return new Promise((resolve, reject) => {
+    const timer = ms > longestTimer ? undefined : setTimeout(resolve, ms, expired)
+    decision.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}

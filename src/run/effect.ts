@@ -1,0 +1,151 @@
+import { RathError, show } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
+import { type Json, toJson } from '../base/json.ts'
+import { stopsRun } from '../base/run-stop.ts'
+import type { Session } from '../session/session.ts'
+import type { Effect } from '../tool/spec.ts'
+import { currentContext, type RunContext } from './context.ts'
+import { errorOf, failureOf } from './door.ts'
+import { recordedFetch } from './recorded-fetch.ts'
+import { runInEffect, scopeIn } from './scope.ts'
+
+export interface EffectOptions {
+  /** What it does to the world, which decides what a resumed run does when it was cut off; `external` by default, as for tools. */
+  readonly effect?: Effect
+  /** What it is asked from; by default what the workflow around it was called with. */
+  readonly session?: Session
+}
+
+/** What a `forward` is handed besides its session. Everything that comes from here is recorded, and the same in a replay. */
+export interface ForwardContext {
+  /** Aborted when the call is cancelled. */
+  readonly signal: AbortSignal
+  effect: typeof effect
+  /** Milliseconds since the epoch. */
+  now(): Promise<number>
+  /** From 0 to 1, without 1. */
+  random(): Promise<number>
+  /** A new UUID. */
+  id(): Promise<string>
+  /** As the global one; the response is recorded whole. Requests other than GET and HEAD count as `external`. */
+  fetch(url: string | URL, init?: RequestInit): Promise<Response>
+}
+
+/**
+ * Something of your own that touches the world, through the door: done once, recorded, and taken from the record by a resume or a replay.
+ * `request` is JSON that says what the result depends on; the result must be JSON too. Only inside the call of a workflow.
+ */
+export function effect<T>(
+  name: string,
+  request: Json,
+  work: () => T | Promise<T>,
+  options: EffectOptions = {},
+): Promise<T> {
+  const context = currentContext()
+  if (context === undefined) {
+    throw new RathError(
+      'invalid-argument',
+      `effect(${show(name)}, …) works inside the call of a workflow, where it is recorded; here there is none.`,
+    )
+  }
+  return effectIn(context, name, request, work, options)
+}
+
+/** Kinds that the runtime has for itself. */
+const reserved = new Set([
+  'model',
+  'tool',
+  'approval',
+  'policy',
+  'memory',
+  'merge',
+  'first',
+  'budget',
+  'definition',
+])
+
+async function effectIn<T>(
+  context: RunContext,
+  name: string,
+  request: Json,
+  work: () => T | Promise<T>,
+  { effect: rule = 'external', session = context.input }: EffectOptions,
+  light = false,
+): Promise<T> {
+  if (typeof name !== 'string' || name === '' || reserved.has(name)) {
+    throw new RathError(
+      'invalid-argument',
+      `An effect is named by a text of your own, such as 'send-mail', not ${show(name)}.`,
+    )
+  }
+  let cause: unknown
+  const passed = await context.run.door.pass(
+    {
+      kind: name,
+      session: session as Session,
+      request: toJson(request, 'request'),
+      sample: scopeIn(context).sample,
+      rule,
+      by: context.by,
+      urgent: !light,
+      light,
+    },
+    async ({ key, occurrence }) => {
+      try {
+        const result = await runInEffect(context, `${key.slice(0, 16)}.${occurrence}`, work)
+        return { value: result === undefined ? null : toJson(result, `the result of ${name}`) }
+      } catch (error) {
+        if (context.aborted || stopsRun(error)) throw error
+        cause = error
+        return { error: failureOf(error) }
+      }
+    },
+  )
+  if (passed.error !== undefined) throw cause ?? errorOf(passed.error)
+  return passed.value as T
+}
+
+/** Made when a `forward` first looks at it. */
+export class CallForwardContext implements ForwardContext {
+  readonly #context: RunContext
+
+  constructor(context: RunContext) {
+    this.#context = context
+  }
+
+  get signal(): AbortSignal {
+    return this.#context.signal
+  }
+
+  effect<T>(
+    name: string,
+    request: Json,
+    work: () => T | Promise<T>,
+    options: EffectOptions = {},
+  ): Promise<T> {
+    return effectIn(this.#context, name, request, work, options)
+  }
+
+  now(): Promise<number> {
+    return this.#draw('now', Date.now)
+  }
+
+  random(): Promise<number> {
+    return this.#draw('random', Math.random)
+  }
+
+  id(): Promise<string> {
+    return this.#draw('id', newId)
+  }
+
+  fetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
+    const signal = init.signal ?? this.signal
+    return recordedFetch(url, { ...init, signal }, (request, work, rule) =>
+      effectIn(this.#context, 'fetch', request, work, { effect: rule }),
+    )
+  }
+
+  #draw<T extends number | string>(name: string, make: () => T): Promise<T> {
+    return effectIn(this.#context, name, {}, () => make(), { effect: 'pure' }, true)
+  }
+}

@@ -1,0 +1,157 @@
+import { RathError } from '../base/errors.ts'
+import type { Json, JsonObject } from '../base/json.ts'
+import type { NewEntry, RunChange, Store } from '../store/spec.ts'
+import { isGone, newOwner } from './owner.ts'
+
+/** How long a run counts as driven after its process was last heard of. */
+export const usualLease = 15_000
+
+export interface NewJournal {
+  readonly id: string
+  readonly input: string
+  readonly data: JsonObject
+  /** The id was made for this run, so nobody else can have it. */
+  readonly isFresh: boolean
+  readonly lease: number
+}
+
+const later = setImmediate
+
+/**
+ * The writing side of a run: its row, its lease and its entries. Writes that nobody waits for are held until the next one that somebody
+ * does, so that an effect costs one commit; the store keeps their order.
+ */
+export class Journal {
+  readonly store: Store
+  readonly run: string
+  readonly #fence: number
+  #held: (() => Promise<unknown>)[] = []
+  readonly #writing = new Set<Promise<unknown>>()
+  #isScheduled = false
+  #renewal: NodeJS.Timeout | undefined
+  #failure: { readonly error: unknown } | undefined
+  /** Called once when this journal can write no more. */
+  onLost: ((error: RathError) => void) | undefined
+
+  private constructor(store: Store, run: string, fence: number, lease: number) {
+    this.store = store
+    this.run = run
+    this.#fence = fence
+    this.#renewal = setInterval(() => this.#renew(lease), Math.max(1, Math.floor(lease / 3)))
+    this.#renewal.unref()
+  }
+
+  static async create({ id, input, data, isFresh, lease }: NewJournal, store: Store): Promise<Journal> {
+    const owner = newOwner()
+    const writes = [
+      () => store.runs.create({ id, input, data }),
+      () => store.runs.claim(id, owner, lease),
+    ] as const
+    if (!isFresh) for (const write of writes) await write()
+    // The first claim of a run has fence 1. Nothing has to be waited for: the first intent goes with these.
+    const journal = new Journal(store, id, 1, lease)
+    if (isFresh) journal.#held.push(...writes)
+    return journal
+  }
+
+  /** Becomes the one who drives a run, in place of nobody or of a process that is gone. */
+  static async claim(id: string, store: Store, lease: number): Promise<Journal> {
+    const { owner } = await store.runs.get(id)
+    const instead = owner !== null && isGone(owner) ? { instead: owner } : {}
+    const { fence } = await store.runs.claim(id, newOwner(), lease, instead)
+    return new Journal(store, id, fence, lease)
+  }
+
+  /** Resolves when it is durable, and with it everything held. */
+  async intend(entry: NewEntry): Promise<void> {
+    this.check()
+    this.flush()
+    await this.#track(this.store.runs.intend(this.run, this.#fence, entry))
+    this.check()
+  }
+
+  /** Writes an outcome behind what was written before; `settled` waits for it. */
+  conclude({ key, occurrence }: Pick<NewEntry, 'key' | 'occurrence'>, outcome: Json): void {
+    this.hold(() => this.store.runs.conclude(this.run, this.#fence, key, occurrence, outcome))
+  }
+
+  /** An intent that nobody has to wait for. */
+  note(entry: NewEntry): void {
+    this.hold(() => this.store.runs.intend(this.run, this.#fence, entry))
+  }
+
+  update(change: RunChange): void {
+    this.hold(() => this.store.runs.update(this.run, this.#fence, change))
+  }
+
+  hold(write: () => Promise<unknown>): void {
+    this.#held.push(write)
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    later(() => {
+      this.#isScheduled = false
+      this.flush()
+    })
+  }
+
+  flush(): void {
+    if (this.#held.length === 0) return
+    for (const write of this.#held.splice(0)) void this.#track(write())
+  }
+
+  /** Resolves when everything written so far is durable; rejects when any of it was refused. */
+  async settled(): Promise<void> {
+    this.flush()
+    await Promise.all(this.#writing)
+    this.check()
+  }
+
+  /** Throws when something could not be written: nothing may follow from it. */
+  check(): void {
+    if (this.#failure) throw this.#failure.error
+  }
+
+  /** Ends the lease's renewal; nothing is written afterwards. */
+  stop(): void {
+    clearInterval(this.#renewal)
+    this.#renewal = undefined
+  }
+
+  #renew(lease: number): void {
+    this.store.runs.renew(this.run, this.#fence, lease).catch(error => {
+      // A store that is busy now may answer the next time; a fence that was raised stays raised.
+      if (error instanceof RathError && error.code === 'run-fenced') this.#fail(error)
+    })
+  }
+
+  #track(write: Promise<unknown>): Promise<unknown> {
+    const tracked = write.then(
+      () => void this.#writing.delete(tracked),
+      error => {
+        this.#writing.delete(tracked)
+        this.#fail(error)
+      },
+    )
+    this.#writing.add(tracked)
+    return tracked
+  }
+
+  #fail(error: unknown): void {
+    if (this.#failure || this.#renewal === undefined) return
+    const lost = error instanceof RathError && error.code === 'run-fenced' ? ownedError(error) : undefined
+    this.#failure = { error: lost ?? error }
+    this.stop()
+    this.onLost?.(
+      lost ??
+        (error instanceof RathError ? error : new RathError('store-failed', String(error), { cause: error })),
+    )
+  }
+}
+
+function ownedError(cause: RathError): RathError {
+  return new RathError(
+    'run-owned',
+    `Somebody else drives this run now, and this process has stopped: ${cause.message} Follow the run there, or resume it when that one has ended.`,
+    { cause, data: cause.data },
+  )
+}

@@ -1,0 +1,48 @@
+import type { Chunk } from '../../session/chunk.ts'
+import type { Place } from './place.ts'
+
+/** A place that is open or being opened, and who needs it. */
+export class OpenPlace {
+  readonly opening: Promise<Place>
+  readonly isBranch: boolean
+  /** Runs under way that use it. */
+  readonly runs = new Set<string>()
+  /** Once it is open. */
+  place: Place | undefined
+  readonly #placed = new WeakSet<Chunk>()
+  #tokens = 0
+
+  constructor(opening: Promise<Place>, isBranch: boolean) {
+    this.opening = opening
+    this.isBranch = isBranch
+    opening.then(
+      place => {
+        this.place = place
+      },
+      () => {},
+    )
+  }
+
+  /** Whether this chunk is new here: sessions that hold it can use the place. */
+  isNewToken(placed: Chunk): boolean {
+    if (this.#placed.has(placed)) return false
+    this.#placed.add(placed)
+    this.#tokens++
+    return true
+  }
+
+  dropToken(): void {
+    this.#tokens--
+  }
+
+  /** A branch can be laid out again, so it needs a run; a placed folder, a session that was placed there. */
+  get isUnused(): boolean {
+    return this.runs.size === 0 && (this.isBranch || this.#tokens === 0)
+  }
+
+  async close(): Promise<void> {
+    // What could not be opened has nothing to close.
+    const place = await this.opening.catch(() => undefined)
+    await place?.close()
+  }
+}

@@ -1,0 +1,55 @@
+import type { Digest } from '../../base/digest.ts'
+import type { ForkedFolder } from '../../sandbox/workspace/fork/forked-folders.ts'
+import type { Workspace } from '../../sandbox/workspace/workspace.ts'
+import type { FileChange } from '../../session/chunk.ts'
+
+/** The files of a place, as they were last seen and as they are. */
+export class PlaceFiles {
+  readonly #workspace: Workspace
+  readonly #folder: ForkedFolder | undefined
+  readonly #changes: (from: Digest, to: Digest) => Promise<readonly FileChange[]>
+
+  constructor(
+    workspace: Workspace,
+    folder: ForkedFolder | undefined,
+    changes: (from: Digest, to: Digest) => Promise<readonly FileChange[]>,
+  ) {
+    this.#workspace = workspace
+    this.#folder = folder
+    this.#changes = changes
+    this.first = workspace.tree
+  }
+
+  /** The tree that was seen here when the place was opened, or first. */
+  first: Digest | undefined
+
+  /** The tree that was last seen here, if any was. */
+  get seen(): Digest | undefined {
+    return this.#workspace.tree
+  }
+
+  /** The same; looks when nothing was seen yet. */
+  async known(): Promise<Digest> {
+    return this.seen ?? (await this.look())
+  }
+
+  /** The tree as it is now. Only these paths can differ from what was last seen, or any. */
+  async look(paths?: readonly string[]): Promise<Digest> {
+    const { tree } = await this.#workspace.snapshot(paths ?? (await this.#folder?.changed?.()))
+    this.first ??= tree
+    return tree
+  }
+
+  changes(from: Digest, to: Digest): Promise<readonly FileChange[]> {
+    return this.#changes(from, to)
+  }
+
+  async restore(tree: Digest): Promise<void> {
+    await this.#workspace.restore(tree)
+  }
+
+  async close(): Promise<void> {
+    await this.#workspace.close()
+    await this.#folder?.close()
+  }
+}

@@ -1,0 +1,67 @@
+import { existsSync } from 'node:fs'
+import { dirname, isAbsolute, join, posix, relative } from 'node:path'
+import { realPath } from '../../sandbox/host/real-path.ts'
+import type { Sandbox } from '../../sandbox/spec.ts'
+import { Hold } from './hold.ts'
+import type { PlaceFiles } from './place-files.ts'
+
+/** An open sandbox, the files in it where they can be kept, and whoever may change them now. */
+export class Place {
+  readonly sandbox: Sandbox
+  /** Undefined where the backend's files do not lie on this machine. */
+  readonly files: PlaceFiles | undefined
+  readonly hold = new Hold()
+  /** No call of this process has looked at its files yet. */
+  isNew = true
+  readonly #runs = new Set<string>()
+  /** Counts the calls that may have changed a place whose files cannot be kept. */
+  #serial = 0
+
+  constructor(sandbox: Sandbox, files?: PlaceFiles) {
+    this.sandbox = sandbox
+    this.files = files
+  }
+
+  /** Whether no call of this run has asked yet. */
+  isFirstIn(run: string): boolean {
+    return this.#runs.size < this.#runs.add(run).size
+  }
+
+  get serial(): number {
+    return this.#serial
+  }
+
+  /** Where nothing else tells two states of a place apart, a number does: a fork of an older one is then refused. */
+  serialAfter(changed: boolean): { readonly serial?: number } {
+    if (this.files !== undefined) return {}
+    if (changed) this.#serial++
+    return { serial: this.#serial }
+  }
+
+  /** A path of the sandbox from the workspace on, with the links on its way resolved. */
+  async relative(path: string): Promise<string> {
+    const { cwd, hostPath } = this.sandbox
+    const inside = isAbsolute(path) ? posix.relative(cwd, path) : posix.normalize(path)
+    return hostPath === undefined ? inside : realRelative(hostPath, inside)
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.sandbox.close()
+    } finally {
+      await this.files?.close()
+    }
+  }
+}
+
+/** What is not there yet is taken as written. A path that leads outside is for the sandbox to refuse. */
+async function realRelative(root: string, path: string): Promise<string> {
+  const missing = [posix.basename(path)]
+  let folder = dirname(join(root, path))
+  while (!existsSync(folder) && folder !== dirname(folder)) {
+    missing.unshift(posix.basename(folder))
+    folder = dirname(folder)
+  }
+  const found = relative(await realPath(root), join(await realPath(folder), ...missing))
+  return found.startsWith('..') ? path : found
+}

@@ -1,0 +1,275 @@
+import { cancelledError, onAbort } from '../../base/abort.ts'
+import type { Digest } from '../../base/digest.ts'
+import { RathError } from '../../base/errors.ts'
+import { SandboxRegistry } from '../../sandbox/registry.ts'
+import type { SandboxBackend } from '../../sandbox/spec.ts'
+import { foldAt } from '../../session/chain.ts'
+import type { Chunk } from '../../session/chunk.ts'
+import type { JoinedFiles, JoinRequest } from '../../session/files.ts'
+import { identityOf } from '../../session/identity.ts'
+import { isPlacedFolder, type Lane, placedLane, rootLane } from '../../session/lane.ts'
+import { type Session, valueFrom } from '../../session/session.ts'
+import { Capture } from './capture.ts'
+import { Holder } from './hold.ts'
+import { joinFiles } from './join.ts'
+import { OpenPlace } from './open-place.ts'
+import { forkedPlace, placedFolder, remoteFork } from './opening.ts'
+import type { Place } from './place.ts'
+import { laneKey, parentLane, placementKey, placementOf } from './place-key.ts'
+import { Workspaces } from './workspaces.ts'
+
+export interface PlacesOptions {
+  readonly sandboxes?: readonly SandboxBackend[] | undefined
+  /** Where trees and the folders of branches are kept, `OPENRATH_HOME` or `~/.openrath` by default; `false` keeps no files, and forks then share theirs. */
+  readonly workspaces?: string | false | undefined
+}
+
+/** Where copies for a replay come from. */
+interface Scratch {
+  readonly workspaces: Workspaces
+  readonly began: Digest
+}
+
+/** A session that works somewhere, and the run it works in. */
+export interface Visit {
+  readonly session: Session
+  readonly run?: string | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * The places of a runtime. One is opened when a tool first asks for it, once however many ask at the same time, for every session that
+ * works there. The folder that a session was placed in stays open while a session of this process can use it; that of a branch until the
+ * last run that uses it ends: its files are kept, and can be laid out again.
+ */
+export class Places {
+  readonly backends: SandboxRegistry
+  readonly workspaces: Workspaces | undefined
+  readonly #options: PlacesOptions
+  readonly #scratch: Scratch | undefined
+  readonly #open = new Map<string, OpenPlace>()
+  /** Placements without a folder that stand for another one. */
+  readonly #shared = new Map<string, string>()
+  /** By placement, the files that its sessions began with. */
+  readonly #began = new Map<Digest, Digest>()
+  readonly #tokens = new FinalizationRegistry<string>(key => this.#dropToken(key))
+  readonly #closing = new AbortController()
+
+  constructor(options: PlacesOptions & { readonly scratch?: Scratch } = {}) {
+    const { sandboxes = [], workspaces, scratch } = options
+    this.#options = options
+    this.backends = new SandboxRegistry(sandboxes)
+    this.workspaces = scratch?.workspaces ?? (workspaces === false ? undefined : new Workspaces(workspaces))
+    this.#scratch = scratch
+  }
+
+  /** The place of a session. An abort ends the wait, and not the opening, which others may be waiting for. */
+  async open({ session, run, signal }: Visit): Promise<Place> {
+    if (signal?.aborted) throw cancelledError(signal)
+    const placed = placementOf(session)
+    const entry = this.#entry(placed, laneOf(session), session)
+    if (run !== undefined) entry.runs.add(run)
+    return signal === undefined ? entry.opening : orAborted(entry.opening, signal)
+  }
+
+  /** Watches one call on a session. */
+  capture(visit: Visit): Capture {
+    const { session } = visit
+    const value = valueFrom(session)
+    const { placement, tree } = foldAt(value.tip)
+    return new Capture({
+      open: () => this.open(visit),
+      peek: () => placement && this.#open.get(this.#key(placement, laneOf(session)))?.place,
+      tree,
+      onFirst: first => placement && this.#begin(placement, first),
+    })
+  }
+
+  /** Lets a session without a folder of its own work in that of another: a sub-agent in that of the agent which called it. */
+  share(session: Session, other: Session): void {
+    const placed = placementOf(session)
+    if (placed.spec === undefined) this.#shared.set(this.#own(placed), this.#placement(placementOf(other)))
+  }
+
+  /**
+   * For a run that goes on with outcomes on record: the files that the session knows, once for each place, or again when a call was cut off
+   * there. Returns what was there instead, which is kept.
+   */
+  async follow(visit: Visit, again: boolean): Promise<Digest | undefined> {
+    const { session, run = '' } = visit
+    const { tree } = foldAt(valueFrom(session).tip)
+    const place = await this.open(visit)
+    const isFirst = place.isFirstIn(run) || this.#scratch !== undefined
+    if (tree === undefined || place.files === undefined || !(isFirst || again)) return undefined
+    if (!again && place.files.seen === tree) return undefined
+    const found = await this.restore(visit)
+    return found === tree ? undefined : found
+  }
+
+  /** Places of their own for a replay: whatever a session is placed in, it works on copies of the files on record, beginning with `began`. */
+  scratch(began: Digest): Places | undefined {
+    return (
+      this.workspaces && new Places({ ...this.#options, scratch: { workspaces: this.workspaces, began } })
+    )
+  }
+
+  /** Brings the files of a session's place to a tree, the one that the session knows by default. Returns what was there. */
+  async restore(visit: Visit, tree = foldAt(valueFrom(visit.session).tip).tree): Promise<Digest | undefined> {
+    return tree === undefined ? undefined : this.#restore(await this.open(visit), tree)
+  }
+
+  async #restore({ files, hold }: Place, tree: Digest): Promise<Digest | undefined> {
+    if (files === undefined) return undefined
+    const holder = new Holder()
+    await holder.take(hold)
+    try {
+      const found = await files.look()
+      if (found !== tree) await files.restore(tree)
+      return found
+    } finally {
+      holder.release()
+    }
+  }
+
+  /** The files of a session, as its last call left them, in the folder it was placed in or another one. Returns what was there. */
+  async checkout(session: Session, folder?: string): Promise<Digest | undefined> {
+    const { tree } = foldAt(valueFrom(session).tip)
+    if (tree === undefined) {
+      throw new RathError(
+        'invalid-argument',
+        'No call of this session has changed files yet, so it has none to check out.',
+      )
+    }
+    if (folder !== undefined) return this.workspaces?.checkout(tree, folder)
+    const placed = placementOf(session)
+    const place = await this.#entry(placed, placedLane(laneOf(session)), session).opening
+    return this.#restore(place, tree)
+  }
+
+  /** Merges files and brings the result to the place of the merged session. */
+  async join(request: JoinRequest): Promise<JoinedFiles> {
+    const { placed, into, found } = request
+    const workspaces = this.workspaces as Workspaces
+    const base = request.base ?? (placed && this.#began.get(identityOf(placed))) ?? found
+    if (placed === undefined) return joinFiles({ ...request, base }, workspaces, undefined)
+    const isFolder = isPlacedFolder(into)
+    const entry = isFolder ? this.#entry(placed, into) : this.#open.get(this.#key(placed, into))
+    return joinFiles({ ...request, base }, workspaces, await entry?.opening)
+  }
+
+  /** A run has ended: what only it needed is closed. */
+  async leave(run: string): Promise<void> {
+    const used = [...this.#open].filter(([, entry]) => entry.runs.delete(run))
+    await Promise.all(used.map(([key]) => this.#closeUnused(key)))
+  }
+
+  /** Closes every place, also one that is only being opened. Rejects with the first failure when all are done. */
+  async close(): Promise<void> {
+    this.#closing.abort(new Error('the runtime was closed'))
+    const entries = [...this.#open.values()]
+    this.#open.clear()
+    const closed = await Promise.allSettled(entries.map(entry => entry.close()))
+    // Those of a replay belong to whoever lent them.
+    if (!this.#scratch) await this.workspaces?.close()
+    for (const end of closed) if (end.status === 'rejected') throw end.reason
+  }
+
+  /** The place of a lane, which starts to open when it is not open. A branch is opened for a session, whose files it starts with. */
+  #entry(placed: Chunk<'placement'>, lane: Lane, session?: Session): OpenPlace {
+    if (this.#closing.signal.aborted) {
+      throw new RathError('sandbox-closed', 'The runtime is closed, and its sandboxes with it.')
+    }
+    const key = this.#key(placed, lane)
+    const entry = this.#open.get(key) ?? this.#start(key, placed, lane, session)
+    if (!entry.isBranch && entry.isNewToken(placed)) this.#tokens.register(placed, key)
+    return entry
+  }
+
+  #start(key: string, placed: Chunk<'placement'>, lane: Lane, session: Session | undefined): OpenPlace {
+    const isBranch = this.#scratch !== undefined || key !== this.#placement(placed)
+    const opening = isBranch ? this.#openBranch(placed, lane, session) : this.#openFolder(placed, session)
+    const entry = new OpenPlace(opening, isBranch)
+    this.#open.set(key, entry)
+    // What failed may work the next time.
+    opening.catch(() => this.#open.delete(key))
+    return entry
+  }
+
+  #openFolder(placed: Chunk<'placement'>, session: Session | undefined): Promise<Place> {
+    const backend = this.backends.get(placed.backend)
+    return placedFolder(backend, placed, session, this.workspaces, this.#closing.signal)
+  }
+
+  async #openBranch(placed: Chunk<'placement'>, lane: Lane, session: Session | undefined): Promise<Place> {
+    const backend = this.backends.get(placed.backend)
+    const { signal } = this.#closing
+    if (backend.openIn === undefined || this.workspaces === undefined) {
+      const parent = this.#entry(placed, parentLane(lane), session)
+      return remoteFork(await parent.opening, backend, session)
+    }
+    const began = await this.#beganWith(placed, lane)
+    const tree = (session && foldAt(valueFrom(session).tip).tree) ?? began
+    return forkedPlace(backend, placed, { tree, near: began }, this.workspaces, signal)
+  }
+
+  /** The files that sessions with this placement began with; as they are now, when no call has changed any yet. */
+  async #beganWith(placed: Chunk<'placement'>, lane: Lane): Promise<Digest> {
+    const known = this.#scratch?.began ?? this.#began.get(identityOf(placed))
+    if (known !== undefined) return known
+    const { files, hold } = await this.#entry(placed, placedLane(lane)).opening
+    const holder = new Holder()
+    await holder.take(hold)
+    try {
+      return this.#begin(placed, (await files?.look()) as Digest)
+    } finally {
+      holder.release()
+    }
+  }
+
+  #begin(placed: Chunk<'placement'>, tree: Digest): Digest {
+    const identity = identityOf(placed)
+    const known = this.#began.get(identity)
+    if (known === undefined) this.#began.set(identity, tree)
+    return known ?? tree
+  }
+
+  #key(placed: Chunk<'placement'>, lane: Lane): string {
+    const { openIn } = this.backends.get(placed.backend)
+    const isShared = openIn !== undefined && this.workspaces === undefined
+    const placement = this.#placement(placed)
+    return isShared ? placement : laneKey(placement, lane)
+  }
+
+  #placement(placed: Chunk<'placement'>): string {
+    const own = this.#own(placed)
+    return this.#shared.get(own) ?? own
+  }
+
+  #own(placed: Chunk<'placement'>): string {
+    return placementKey(placed, this.backends.get(placed.backend))
+  }
+
+  #dropToken(key: string): void {
+    this.#open.get(key)?.dropToken()
+    // There is nobody to tell of a failure: nobody can use the place any more.
+    this.#closeUnused(key).catch(() => {})
+  }
+
+  async #closeUnused(key: string): Promise<void> {
+    const entry = this.#open.get(key)
+    if (!entry?.isUnused) return
+    this.#open.delete(key)
+    await entry.close()
+  }
+}
+
+function laneOf(session: Session): Lane {
+  return session.lineage.lane ?? rootLane
+}
+
+function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const listening = onAbort(signal, () => reject(cancelledError(signal)))
+    promise.then(resolve, reject).finally(() => listening[Symbol.dispose]())
+  })
+}

@@ -1,0 +1,91 @@
+import { mkdir } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import type { Digest } from '../../base/digest.ts'
+import { changesBetween } from '../../sandbox/workspace/changes.ts'
+import { type ForkedFolder, ForkedFolders } from '../../sandbox/workspace/fork/forked-folders.ts'
+import { ObjectStore } from '../../sandbox/workspace/objects.ts'
+import { Workspace } from '../../sandbox/workspace/workspace.ts'
+import type { FileChange } from '../../session/chunk.ts'
+import { PlaceFiles } from './place-files.ts'
+
+/**
+ * What a runtime keeps of the files that its sessions work on: the trees, and the folders of branches. Both lie outside every workspace,
+ * under `OPENRATH_HOME` or `~/.openrath`, and are made when first used.
+ */
+export class Workspaces {
+  readonly folder: string
+  #objects: Promise<ObjectStore> | undefined
+  #forks: Promise<ForkedFolders> | undefined
+
+  constructor(folder = usualFolder()) {
+    this.folder = folder
+  }
+
+  get objects(): Promise<ObjectStore> {
+    this.#objects ??= ObjectStore.open(join(this.folder, 'objects'))
+    return this.#objects
+  }
+
+  get forks(): Promise<ForkedFolders> {
+    this.#forks ??= ForkedFolders.open(join(this.folder, 'branches'))
+    return this.#forks
+  }
+
+  async has(tree: Digest): Promise<boolean> {
+    return (await this.objects).has(tree)
+  }
+
+  /** The files of a folder that a person handed over. */
+  async filesIn(folder: string): Promise<PlaceFiles> {
+    return this.#files(await Workspace.open(folder, await this.objects))
+  }
+
+  /** A folder of its own for a branch, with the files of a tree; `near` is one that other branches began with. */
+  async fork(tree: Digest, near: Digest | undefined, signal?: AbortSignal): Promise<ForkedFolder> {
+    const objects = await this.objects
+    const restoreIn = async (folder: string) => {
+      const workspace = await Workspace.open(folder, objects, { keep: false })
+      await workspace.restore(tree)
+      await workspace.close()
+    }
+    const base = {
+      tree,
+      fill: restoreIn,
+      ...(near !== undefined && near !== tree && { near, delta: restoreIn }),
+    }
+    return (await this.forks).fork(base, signal ? { signal } : {})
+  }
+
+  /** The files in such a folder. */
+  async filesOf(folder: ForkedFolder, tree: Digest): Promise<PlaceFiles> {
+    const options = { keep: false, holds: tree }
+    return this.#files(await Workspace.open(folder.host.path, await this.objects, options), folder)
+  }
+
+  /** Makes a folder equal to a tree. What was there is kept; its tree is returned. */
+  async checkout(tree: Digest, folder: string): Promise<Digest> {
+    await mkdir(folder, { recursive: true })
+    await using workspace = await Workspace.open(folder, await this.objects)
+    const { before } = await workspace.restore(tree)
+    return before
+  }
+
+  async changes(from: Digest, to: Digest): Promise<readonly FileChange[]> {
+    return from === to ? [] : changesBetween(await this.objects, from, to)
+  }
+
+  /** Removes the folders of branches. What was kept of them stays. */
+  async close(): Promise<void> {
+    await (await this.#forks)?.close()
+    ;(await this.#objects)?.close()
+  }
+
+  #files(workspace: Workspace, folder?: ForkedFolder): PlaceFiles {
+    return new PlaceFiles(workspace, folder, (from, to) => this.changes(from, to))
+  }
+}
+
+function usualFolder(): string {
+  return join(process.env.OPENRATH_HOME ?? join(homedir(), '.openrath'), 'workspaces')
+}

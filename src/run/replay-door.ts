@@ -1,0 +1,145 @@
+import { RathError } from '../base/errors.ts'
+import { canonicalJson, type Json } from '../base/json.ts'
+import type { JournalEntry, Store } from '../store/spec.ts'
+import type { ToolRecord } from '../tool/tool-record.ts'
+import { approvalIn } from './approval-facts.ts'
+import type { Divergence } from './divergence.ts'
+import { type Door, Occurrences, type Passed, type Place } from './door.ts'
+import { type Asked, askedIn, keyOf, type Outcome, outcomeIn } from './entry.ts'
+import type { RunRecord } from './record.ts'
+import { waitingError } from './run.ts'
+
+/** `strict`: nothing but the record. `tools`: tools run again, and are compared. `model`: the model is asked again. */
+export type ReplayMode = 'strict' | 'tools' | 'model'
+
+/** A tool that was run again. */
+export interface ToolComparison {
+  readonly tool: string
+  readonly args: Json
+  readonly by: string
+  /** Undefined when it was not run: it would have touched the world, or files that are not a copy. */
+  readonly same: boolean | undefined
+  readonly recorded: Json
+  readonly now?: Json
+}
+
+export interface ReplayOptions {
+  readonly record: RunRecord
+  readonly mode: ReplayMode
+  /** Where the run was recorded. */
+  readonly store: Store
+  /** Whether tools work on copies of the recorded files. */
+  readonly copiesFiles: boolean
+  /** Says how an effect differs from what was recorded. */
+  diverge(asked: Asked, found: Missing): Promise<Divergence>
+}
+
+/** Why there is no outcome: `entry` was cut off, or was asked `times` times. */
+export interface Missing {
+  readonly key: string
+  readonly occurrence: number
+  readonly entry?: JournalEntry | undefined
+}
+
+/** The door of a replay. It leads nowhere: what is not on record is a divergence, and ends the replay. */
+export class ReplayDoor implements Door {
+  readonly definitions = new Map<string, Json>()
+  readonly tools: ToolComparison[] = []
+  divergence: Divergence | undefined
+  /** Effects that were taken from the record. */
+  served = 0
+  readonly #options: ReplayOptions
+  readonly #occurrences = new Occurrences()
+  readonly #again = new Map<string, JournalEntry[]>()
+
+  constructor(options: ReplayOptions) {
+    this.#options = options
+    for (const entry of options.record.effects()) {
+      if (entry.kind !== 'tool' || entry.outcome === undefined) continue
+      const name = callName(askedIn(entry).request)
+      this.#again.set(name, [...(this.#again.get(name) ?? []), entry])
+    }
+  }
+
+  define(digest: string, value: () => Json): void {
+    if (!this.definitions.has(digest)) this.definitions.set(digest, value())
+  }
+
+  recall(asked: Asked): Outcome | undefined {
+    const key = keyOf(asked)
+    return outcomeIn(this.#options.record.find(key, this.#occurrences.of(key)))
+  }
+
+  async pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
+    const { record, mode, store } = this.#options
+    if (this.divergence) throw divergedError(this.divergence)
+    const asked = { ...given, request: store.clean(given.request) }
+    const key = keyOf(asked)
+    const occurrence = this.#occurrences.next(key)
+    const live = () => perform({ key, occurrence })
+    if (mode === 'model' && asked.kind === 'model') return { ...(await live()), isRecorded: false }
+    const entry = record.find(key, occurrence)
+    const outcome = outcomeIn(entry)
+    if (outcome) {
+      this.served++
+      if (mode === 'tools' && asked.kind === 'tool') await this.#compare(asked, outcome, live)
+      return { ...outcome, isRecorded: true }
+    }
+    if (mode === 'model') return { ...(await this.#instead(asked, live)), isRecorded: true }
+    if (entry?.kind === 'approval') throw waitingError(record.run, [approvalIn(entry)])
+    if (entry) await this.#quiet(asked)
+    this.divergence ??= await this.#options.diverge(asked, { key, occurrence, entry })
+    throw divergedError(this.divergence)
+  }
+
+  /** Runs a tool beside its recorded outcome, unless it would touch the world. */
+  async #compare(asked: Asked, outcome: Outcome, live: () => Promise<Outcome>): Promise<void> {
+    const { tool, args } = asked.request as unknown as { tool: string; args: Json }
+    const recorded = (outcome.value as unknown as ToolRecord).outcome as unknown as Json
+    const about = { tool, args, by: asked.by, recorded }
+    const isPlaced = asked.session.placement !== undefined && !this.#options.copiesFiles
+    const isLocal = asked.rule === 'read' || asked.rule === 'workspace' || asked.facts?.sandboxed === true
+    const isSafe = asked.rule === 'pure' || (isLocal && !isPlaced)
+    if (!isSafe) {
+      this.tools.push({ ...about, same: undefined })
+      return
+    }
+    const { value } = await live()
+    const now = (value as unknown as ToolRecord).outcome as unknown as Json
+    this.tools.push({ ...about, now, same: canonicalJson(now) === canonicalJson(recorded) })
+  }
+
+  /** With a model that says something else, the recorded outcome of the same call, whenever it was made; else a refusal. */
+  async #instead(asked: Asked, live: () => Promise<Outcome>): Promise<Outcome> {
+    if (asked.light) return live()
+    const reason = 'This is a replay with a live model, and the recorded run did not do this.'
+    if (asked.kind === 'tool') {
+      const outcome = outcomeIn(this.#again.get(callName(asked.request))?.shift())
+      if (outcome) this.served++
+      return outcome ?? { value: { outcome: { kind: 'denied', reason }, durationMs: 0 } }
+    }
+    if (asked.kind === 'approval') return { value: { verdict: 'rejected', by: 'replay', reason } }
+    throw new RathError('replay-diverged', `${asked.kind} of ${asked.by} is not on record. ${reason}`)
+  }
+
+  /** What has no outcome was cut off by the end of something else, and that may end it here too: give it time to. */
+  async #quiet(asked: Asked): Promise<void> {
+    let served = -1
+    for (let turns = 0; turns < 50; turns++) {
+      if (asked.isCancelled?.())
+        throw new RathError('cancelled', 'The work was cancelled, as it was when it was recorded.')
+      if (served !== this.served) turns = 0
+      served = this.served
+      await new Promise(resolve => setImmediate(resolve))
+    }
+  }
+}
+
+function callName(request: Json): string {
+  const { tool, args } = request as unknown as { tool: string; args: Json }
+  return canonicalJson([tool, args])
+}
+
+function divergedError(divergence: Divergence): RathError {
+  return new RathError('replay-diverged', divergence.message, { data: { cause: divergence.cause } })
+}

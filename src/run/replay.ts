@@ -1,0 +1,115 @@
+import type { RathError } from '../base/errors.ts'
+import { Session } from '../session/session.ts'
+import type { RunStatus, Store } from '../store/spec.ts'
+import { type Divergence, explain } from './divergence.ts'
+import { ReplayDoor, type ReplayMode, type ToolComparison } from './replay-door.ts'
+import { loadRecord, type Runnable } from './resume.ts'
+import { runSetup } from './run.ts'
+
+export interface ReplayReport {
+  readonly run: string
+  readonly mode: ReplayMode
+  /** Everything was as it was: every effect, the end, and the state at the end; tools that ran again gave the same. */
+  readonly ok: boolean
+  /** How the run was recorded to have ended, and how the replay did. */
+  readonly recorded: RunStatus
+  readonly status: RunStatus
+  /** The state at the end, then and now. */
+  readonly recordedState?: string
+  readonly state?: string
+  /** Effects that were taken from the record. */
+  readonly served: number
+  readonly divergence?: Divergence
+  /** In mode `tools`: each tool that ran again. */
+  readonly tools: readonly ToolComparison[]
+  /** What the replay made. */
+  readonly session?: Session
+  /** Why it failed, when it did. */
+  readonly error?: RathError
+}
+
+export interface ReplayPlace {
+  /** Where the run was recorded. It is only read. */
+  readonly store: Store
+  /** A runtime in which nothing that the replay does is kept. */
+  readonly scratch: { readonly store: Promise<Store> }
+  /** Whether its tools work on copies of the recorded files. */
+  readonly copiesFiles: boolean
+}
+
+/** Runs a workflow again with recorded outcomes, and says whether it ends as it did. */
+export async function replayRun(
+  run: string,
+  workflow: Runnable,
+  mode: ReplayMode,
+  { store, scratch, copiesFiles }: ReplayPlace,
+): Promise<ReplayReport> {
+  const row = await store.runs.get(run)
+  const record = await loadRecord(run, store)
+  const input = await store.sessions.get(row.input as string)
+  const scratchStore = await scratch.store
+  const door: ReplayDoor = new ReplayDoor({
+    record,
+    mode,
+    store,
+    copiesFiles,
+    diverge: (asked, missing) =>
+      explain(asked, missing, { record, store, scratch: scratchStore, definitions: door.definitions }),
+  })
+  const options = { runtime: scratch, [runSetup]: { id: run, door } }
+  const { session, error } = await ended(workflow(input, options as never))
+  const output = row.output === null ? undefined : await store.sessions.get(row.output)
+  const status = error ? statusOf(error) : 'done'
+  const divergence = door.divergence ?? (mode === 'model' ? undefined : endDifference(run, output, session))
+  const isSame = output !== undefined && session !== undefined && output.state === session.state
+  return {
+    run,
+    mode,
+    ok:
+      divergence === undefined &&
+      (mode === 'model' || (isSame && status === row.status)) &&
+      door.tools.every(({ same }) => same !== false),
+    recorded: row.status,
+    status,
+    ...(output && { recordedState: output.state }),
+    ...(session && { state: session.state, session }),
+    served: door.served,
+    ...(divergence && { divergence }),
+    tools: door.tools,
+    ...(error && { error }),
+  }
+}
+
+async function ended(pending: Promise<Session>): Promise<{ session?: Session; error?: RathError }> {
+  try {
+    return { session: await pending }
+  } catch (thrown) {
+    const error = thrown as RathError
+    return { error, ...(error.session instanceof Session && { session: error.session }) }
+  }
+}
+
+function statusOf({ code }: RathError): RunStatus {
+  if (code === 'cancelled') return 'cancelled'
+  return code === 'run-waiting' ? 'waiting' : 'failed'
+}
+
+/** Every effect was as recorded, and still the sessions differ: the first chunk at which they do. */
+function endDifference(
+  run: string,
+  output: Session | undefined,
+  session: Session | undefined,
+): Divergence | undefined {
+  if (output === undefined || session === undefined || output.state === session.state) return undefined
+  const length = Math.max(output.length, session.length)
+  let index = 0
+  while (index < length && output.chunks.at(index)?.state === session.chunks.at(index)?.state) index++
+  const at = session.chunks.at(index) ?? output.chunks.at(index)
+  const what = at ? `from chunk ${index} (${at.kind}) on` : 'in the branch they are on'
+  return {
+    cause: 'other state',
+    after: index === 0 || at === undefined ? null : { index: index - 1, kind: at.kind },
+    message: `Every effect of run ${run} was asked for as recorded, but the session at the end differs ${what}: code between the effects makes something else of their outcomes.`,
+    diff: '',
+  }
+}

@@ -1,0 +1,95 @@
+import { createRequire } from 'node:module'
+import { resolve } from 'node:path'
+import type { Digest } from '../base/digest.ts'
+import { RathError, show } from '../base/errors.ts'
+import type { JsonObject } from '../base/json.ts'
+import { emptyTree } from '../sandbox/workspace/object.ts'
+import type { Session } from '../session/session.ts'
+import type { RunRow, Store } from '../store/spec.ts'
+import type { ToolRecord } from '../tool/tool-record.ts'
+import { Journal } from './journal.ts'
+import { RunRecord } from './record.ts'
+import { type RunSetup, runSetup } from './run.ts'
+import { needsReview, unfinishedIn } from './unfinished.ts'
+
+/** What can be run: a workflow, as the runtime sees it. */
+export type Runnable = (session: Session, options: never) => Promise<Session>
+
+/** Where the code of a run is found again. */
+export interface RunModule {
+  /** A path, from the current folder if it is not absolute. */
+  readonly file: string
+  /** The name under which it exports the workflow; `default` by default. */
+  readonly export?: string
+}
+
+/** Goes on with a run. What it did before is on record and not done again; what was cut off follows its effect. */
+export async function resumeRun(
+  id: string,
+  workflow: Runnable | undefined,
+  { store, lease, options }: { store: Store; lease: number; options: object },
+): Promise<Session> {
+  const row = await store.runs.get(id)
+  const finished = row.status === 'done' && row.output !== null && (await kept(row.output, store))
+  if (finished) return finished
+  const work = workflow ?? workflowOf(row)
+  const journal = await Journal.claim(id, store, lease)
+  let setup: RunSetup
+  let input: Session
+  try {
+    const record = await loadRecord(id, store)
+    const { again, ...data } = row.data
+    const unfinished = unfinishedIn(record, Array.isArray(again) ? again : [])
+    if (unfinished.length > 0) {
+      journal.update({ status: 'needs-review' })
+      throw needsReview(id, unfinished)
+    }
+    // What was found not to have happened is tried once more, not for ever.
+    journal.update({ status: 'running', data })
+    // A run that was ended by a failure gets past it only by trying again; one that was cut off had dealt with its failures.
+    setup = { id, journal, record, retries: row.status === 'failed' }
+    input = await store.sessions.get(row.input as string)
+    await journal.settled()
+  } catch (error) {
+    journal.update({ release: true })
+    await journal.settled().catch(() => {})
+    journal.stop()
+    throw error
+  }
+  return work(input, { ...options, [runSetup]: setup } as never)
+}
+
+export async function loadRecord(id: string, store: Store): Promise<RunRecord> {
+  return new RunRecord(id, await store.runs.journal(id))
+}
+
+/** The files that the first call of a run found, which a replay of its tools begins with. */
+export async function filesBefore(id: string, store: Store): Promise<Digest> {
+  for (const { outcome } of (await loadRecord(id, store)).effects()) {
+    const { value } = (outcome ?? {}) as { readonly value?: ToolRecord }
+    if (value?.evidence?.before !== undefined) return value.evidence.before
+  }
+  return emptyTree
+}
+
+async function kept(id: string, store: Store): Promise<Session | undefined> {
+  return store.sessions.get(id).catch(error => {
+    if (error instanceof RathError && error.code === 'unknown-session') return undefined
+    throw error
+  })
+}
+
+/** The workflow that a run's row names. */
+function workflowOf({ id, data }: RunRow): Runnable {
+  const { file, export: name = 'default' } = (data.module ?? {}) as Partial<RunModule>
+  if (file === undefined) {
+    throw new RathError(
+      'invalid-argument',
+      `Run ${id} does not say where its code is; give the workflow: runtime.resume(${show(id)}, workflow).`,
+    )
+  }
+  // Modules of both kinds, as long as they do not await at their top.
+  const found = (createRequire(import.meta.url)(resolve(file)) as JsonObject)[name] as unknown
+  if (typeof found === 'function') return found as Runnable
+  throw new RathError('invalid-argument', `${file} exports no workflow as ${show(name)}, but ${show(found)}.`)
+}

@@ -1,0 +1,234 @@
+import { RathError } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
+import type { Json, JsonObject } from '../base/json.ts'
+import type { Session } from '../session/session.ts'
+import type { RunStatus, Store } from '../store/spec.ts'
+import { type Door, LiveDoor } from './door.ts'
+import { Journal, usualLease } from './journal.ts'
+import type { RunRecord } from './record.ts'
+
+/** How a run is begun that is not simply a new one; see `runtime.run`, `resume` and `replay`. */
+export interface RunSetup {
+  readonly id?: string
+  /** Facts for its row. */
+  readonly data?: JsonObject
+  /** Drives a run that exists. */
+  readonly journal?: Journal
+  readonly record?: RunRecord
+  readonly retries?: boolean
+  readonly lender?: () => Promise<RunRecord>
+  /** Takes the place of the door to the world. */
+  readonly door?: Door
+}
+
+/** The option through which a runtime begins a run. */
+export const runSetup = Symbol('openrath.run')
+
+export interface RunFacts {
+  /** What is being run. */
+  readonly workflow: string
+  readonly lease: number | undefined
+  /** Whether the store was asked for before. */
+  isOpen(): boolean
+  store(): Promise<Store>
+  cancel(reason: unknown): void
+}
+
+/** A question that nobody has answered yet, for whoever may. */
+export interface OpenApproval {
+  readonly approval: string
+  readonly tool: string
+  readonly args: Json
+  readonly question: string
+  /** Of the arguments as they were shown. */
+  readonly digest: string
+  /** When it ends, in milliseconds since the epoch. */
+  readonly until?: number
+}
+
+/** The outermost call and everything inside it. Nothing is written for one that has no effects. */
+export class Run {
+  readonly id: string
+  readonly door: Door
+  /** What the outermost call was given. */
+  input: Session | undefined
+  readonly #facts: RunFacts
+  readonly #setup: RunSetup
+  readonly #parked = new Map<string, OpenApproval>()
+  #opening: Promise<Journal> | undefined
+  #journal: Journal | undefined
+  #active = 0
+  #onIdle: (() => void) | undefined
+  #isOver = false
+  /** Why nobody may go on. */
+  #stopped: RathError | undefined
+
+  constructor(facts: RunFacts, setup: RunSetup = {}) {
+    this.#facts = facts
+    this.#setup = setup
+    this.id = setup.id ?? newId()
+    this.door =
+      setup.door ??
+      new LiveDoor({ open: this.#open, record: setup.record, retries: setup.retries, lender: setup.lender })
+    if (setup.journal) this.#use(setup.journal)
+  }
+
+  /** It goes on with outcomes on record, its own or another run's. */
+  get isRecorded(): boolean {
+    const { record, lender, door } = this.#setup
+    return record !== undefined || lender !== undefined || door !== undefined
+  }
+
+  enter(): void {
+    this.#active++
+  }
+
+  /** Whether it was the last call that worked. */
+  leave(): boolean {
+    if (--this.#active > 0) return false
+    this.#onIdle?.()
+    return this.#active === 0
+  }
+
+  /** Writes behind what the run has written so far; `settled` waits for it. Before the first effect it is waited for here. */
+  async hold(write: () => Promise<unknown>): Promise<void> {
+    if (this.#journal && !this.#isOver) this.#journal.hold(write)
+    else await write()
+  }
+
+  /** Everything held or written so far is durable. */
+  async settled(): Promise<void> {
+    await this.#journal?.settled()
+  }
+
+  park(approval: OpenApproval): RathError {
+    this.#parked.set(approval.approval, approval)
+    return waitingError(this.id, [approval])
+  }
+
+  /** Questions whose answers nobody needs any more: those that an error of a call speaks of. */
+  withdraw({ data }: RathError): void {
+    const approvals = Array.isArray(data.approvals) ? (data.approvals as unknown as OpenApproval[]) : []
+    for (const { approval } of approvals) this.#parked.delete(approval)
+  }
+
+  stop(error: RathError): void {
+    this.#stopped ??= error
+    this.#facts.cancel(error)
+  }
+
+  /** The end of the outermost call. Throws instead when the run only waits. */
+  async done(result: Session, isKept: boolean): Promise<void> {
+    if (this.#stopped) throw this.#stopped
+    if (this.#parked.size > 0) throw waitingError(this.id, [...this.#parked.values()])
+    const journal = await this.#opening
+    if (journal === undefined) {
+      if (!isKept && this.#facts.isOpen()) await (await this.#facts.store()).sessions.put(result)
+      return
+    }
+    if (!isKept) journal.hold(() => journal.store.sessions.put(result))
+    // A call that nobody waited for still works, and ends the run when it ends.
+    if (this.#active > 1) {
+      await journal.settled()
+      this.#onIdle = () => void this.#close(journal, 'done', result).catch(() => {})
+    } else await this.#close(journal, 'done', result)
+  }
+
+  /** The same for a failure; gives the error to throw. */
+  async failed(error: RathError): Promise<RathError> {
+    const isWaiting = this.#parked.size > 0 && error.code === 'run-waiting'
+    // What was not asked about goes on to its end; after any other failure it is stopped.
+    if (isWaiting) await this.#idle()
+    else this.#facts.cancel(error)
+    const told = this.#stopped ?? (isWaiting ? waitingError(this.id, [...this.#parked.values()]) : error)
+    if (told !== error && error.session !== undefined) told.session = error.session
+    const journal = await this.#opening?.catch(() => undefined)
+    if (journal === undefined) return told
+    const session = told.session as Session | undefined
+    if (session) journal.hold(() => journal.store.sessions.put(session))
+    await this.#close(journal, statusOf(told), session).catch(() => {})
+    return told
+  }
+
+  readonly #open = (): Promise<Journal> => {
+    if (this.#stopped) return Promise.reject(this.#stopped)
+    if (this.#isOver)
+      return Promise.reject(
+        new RathError('cancelled', `Run ${this.id} has ended; nothing more is done in it.`),
+      )
+    this.#opening ??= this.#start()
+    return this.#opening
+  }
+
+  async #start(): Promise<Journal> {
+    const store = await this.#facts.store()
+    const input = await store.sessions.put(this.input as Session)
+    const { id, data } = this.#setup
+    const journal = await Journal.create(
+      {
+        id: this.id,
+        input: input.id,
+        data: { workflow: this.#facts.workflow, format: 1, ...data },
+        isFresh: id === undefined,
+        lease: this.#facts.lease ?? usualLease,
+      },
+      store,
+    )
+    this.#use(journal)
+    return journal
+  }
+
+  #use(journal: Journal): void {
+    this.#journal = journal
+    this.#opening = Promise.resolve(journal)
+    journal.onLost = error => this.stop(error)
+  }
+
+  async #close(journal: Journal, status: RunStatus, output: Session | undefined): Promise<void> {
+    this.#isOver = true
+    journal.update({ status, release: true, ...(output && { output: output.id }) })
+    try {
+      await journal.settled()
+    } finally {
+      journal.stop()
+    }
+  }
+
+  /** Until only the outermost call is left. */
+  #idle(): Promise<void> {
+    this.leave()
+    if (this.#active === 0) {
+      this.enter()
+      return Promise.resolve()
+    }
+    return new Promise(resolve => {
+      this.#onIdle = () => {
+        this.#onIdle = undefined
+        this.enter()
+        resolve()
+      }
+    })
+  }
+}
+
+function statusOf({ code }: RathError): RunStatus {
+  switch (code) {
+    case 'cancelled':
+      return 'cancelled'
+    case 'run-waiting':
+      return 'waiting'
+    case 'needs-review':
+      return 'needs-review'
+    default:
+      return 'failed'
+  }
+}
+
+export function waitingError(run: string, approvals: readonly OpenApproval[]): RathError {
+  const asked = approvals.map(({ question, approval }) => `${question} (${approval})`).join(', ')
+  return new RathError(
+    'run-waiting',
+    `Run ${run} waits for a person: ${asked}. Answer with runtime.decide, then go on with runtime.resume.`,
+    { data: { run, approvals: approvals as unknown as JsonObject[] } },
+  )
+}

@@ -1,0 +1,67 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { Session } from '../session/session.ts'
+
+/** What a call is given: a session, or one that is still being made and known by its id. */
+type Input = Session | { readonly id: string }
+
+/**
+ * Where calls are made from, and how equal ones are told apart: the second call of a name on the same state is `name#1`, in the order of
+ * the program, whichever ends first. The first leaves no trace, so that most keys know nothing of this.
+ */
+export class Scope {
+  readonly sample: string
+  /** By name, the only input so far, or how often each was given. */
+  #calls: Map<string, Input | Map<string, number>> | undefined
+
+  constructor(sample = '') {
+    this.sample = sample
+  }
+
+  /** The sample of a call made here. Looks at states only when a name is called again. */
+  sampleOf(name: string, input: Input): string {
+    this.#calls ??= new Map()
+    const before = this.#calls.get(name)
+    if (before === undefined) {
+      this.#calls.set(name, input)
+      return this.sample
+    }
+    const counts = before instanceof Map ? before : new Map([[identify(before), 1]])
+    this.#calls.set(name, counts)
+    const known = identify(input)
+    const ordinal = counts.get(known) ?? 0
+    counts.set(known, ordinal + 1)
+    return within(this.sample, name, ordinal)
+  }
+}
+
+/** A sample for the `ordinal`th of several equal things. */
+export function within(sample: string, name: string, ordinal: number): string {
+  if (ordinal === 0) return sample
+  return sample === '' ? `${name}#${ordinal}` : `${sample}/${name}#${ordinal}`
+}
+
+function identify(input: Input): string {
+  return input instanceof Session ? input.state : input.id
+}
+
+interface Inside {
+  /** The call whose effect is running. */
+  readonly holder: object
+  readonly scope: Scope
+}
+
+const effects = new AsyncLocalStorage<Inside>()
+
+/**
+ * Runs an effect whose own calls go through the door too. They are counted apart from all others: when the outcome of the effect is on
+ * record they are not made again, and nothing else may count on them.
+ */
+export function runInEffect<T>(holder: object, sample: string, work: () => T): T {
+  return effects.run({ holder, scope: new Scope(sample) }, work)
+}
+
+/** The scope of code that runs in `holder`: that of the effect it is inside of, or the call's own. */
+export function scopeIn(holder: { readonly scope: Scope }): Scope {
+  const inside = effects.getStore()
+  return inside?.holder === holder ? inside.scope : holder.scope
+}

@@ -1,0 +1,127 @@
+import { cancelledError } from '../base/abort.ts'
+import { type Digest, digestOf } from '../base/digest.ts'
+import type { Json } from '../base/json.ts'
+import type { Sandbox } from '../sandbox/spec.ts'
+import type { ToolOutcome } from '../session/chunk.ts'
+import type { Session } from '../session/session.ts'
+import type { PreparedCall } from '../tool/dispatch.ts'
+import type { Ruling } from '../tool/permission.ts'
+import type { Effect, Tool } from '../tool/spec.ts'
+import type { ToolRecord } from '../tool/tool-record.ts'
+import type { RunContext } from './context.ts'
+import type { Asked } from './entry.ts'
+import { perform, performCaptured } from './perform.ts'
+import { runInEffect, scopeIn } from './scope.ts'
+
+/** One turn's calls at the door. */
+export interface ToolTurn {
+  readonly session: Session
+  readonly context: RunContext
+  /** Aborted when the turn is. */
+  readonly signal: AbortSignal
+  readonly open?: (() => Promise<Sandbox>) | undefined
+}
+
+/** Takes a call through the door: its outcome on record, or the tool. */
+export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn): Promise<ToolRecord> {
+  const { tool } = call
+  const { context } = turn
+  let cutOff: ToolRecord | undefined
+  try {
+    const { value } = await context.run.door.pass(
+      {
+        ...asked(call, turn),
+        kind: 'tool',
+        rule: ruleOf(tool, turn),
+        ...(tool.sandboxed && { facts: { sandboxed: true } }),
+        urgent: changes(tool),
+      },
+      async ({ key, occurrence, begun }) => {
+        const sample = `${key.slice(0, 16)}.${occurrence}`
+        const record = await runInEffect(context, sample, () => work(call, run, turn, begun !== undefined))
+        if (!wasCancelled(record, context)) return { value: record as unknown as Json }
+        cutOff = record
+        throw cancelledError(context.signal)
+      },
+    )
+    return value as unknown as ToolRecord
+  } catch (error) {
+    // It has no outcome for the journal: a resumed run decides by the tool's effect. The session of this one says how it ended.
+    if (cutOff) return cutOff
+    throw error
+  }
+}
+
+/** Runs a tool for real. Where it was cut off before, or the files on record are not those in the folder, they are put back first. */
+async function work(
+  { tool }: PreparedCall,
+  run: RunTool,
+  turn: ToolTurn,
+  begun: boolean,
+): Promise<ToolRecord> {
+  const { session, context, signal, open } = turn
+  const { places } = context.runtime
+  if (!changes(tool) || session.placement === undefined) return perform(run, open)
+  const visit = { session, run: context.runId, signal }
+  const isOlder = begun && ruleOf(tool, turn) === 'workspace'
+  const putAway = isOlder || context.run.isRecorded ? await places.follow(visit, isOlder) : undefined
+  const record = await performCaptured(run, places.capture(visit))
+  return putAway === undefined ? record : { ...record, evidence: { ...record.evidence, putAway } }
+}
+
+type RunTool = (sandbox?: () => Promise<Sandbox>) => Promise<ToolOutcome>
+
+/** Takes a ruling through the door: what policies and tools say may depend on files, which a replay does not look at. */
+export async function passRuling(
+  call: PreparedCall,
+  rule: () => Promise<Ruling>,
+  turn: ToolTurn,
+): Promise<Ruling> {
+  const passed = await turn.context.run.door.pass(
+    { ...asked(call, turn), kind: 'policy', rule: 'read', light: true, own: true },
+    async () => ({ value: (await rule()) as unknown as Json }),
+  )
+  return passed.value as unknown as Ruling
+}
+
+/** Whether a call may do more than look. */
+export function changes(tool: Tool | undefined): boolean {
+  return tool !== undefined && tool.effect !== 'pure' && tool.effect !== 'read'
+}
+
+/** What becomes of a call that was cut off. A command behind walls has changed the workspace at most. */
+function ruleOf({ resumable, effect, sandboxed }: Tool, { session, context }: ToolTurn): Effect {
+  if (resumable) return 'idempotent'
+  if (effect !== 'external' || !sandboxed || session.placement === undefined) return effect
+  const { network, fileWrite } = context.runtime.places.backends.get(session.placement.backend).capabilities
+    .enforced
+  return network && fileWrite ? 'workspace' : effect
+}
+
+const schemas = new WeakMap<Tool, Digest>()
+
+/** What a call is, for the journal; the ids that providers invent are no part of it. */
+export function toolRequest({ tool, args, index }: PreparedCall): Json {
+  let schema = schemas.get(tool)
+  if (schema === undefined) {
+    schema = digestOf(tool.parameters)
+    schemas.set(tool, schema)
+  }
+  return { tool: tool.name, args, effect: tool.effect, schema, place: index }
+}
+
+function asked(call: PreparedCall, { session, context, signal }: ToolTurn): Omit<Asked, 'kind' | 'rule'> {
+  return {
+    session,
+    request: toolRequest(call),
+    sample: scopeIn(context).sample,
+    by: context.by,
+    isCancelled: () => signal.aborted,
+    id: call.call.id,
+  }
+}
+
+/** Told to stop with the whole call, and not by the time of a budget, which is an outcome. */
+function wasCancelled({ outcome }: ToolRecord, context: RunContext): boolean {
+  return context.aborted && outcome.kind === 'error' && outcome.error === 'cancelled'
+}

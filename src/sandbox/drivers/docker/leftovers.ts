@@ -1,0 +1,46 @@
+import type { Environment } from '../../host/environment.ts'
+import { connect, engineError } from './engine.ts'
+import { forkImages, isRunning, ownerOf, sandboxLabel } from './owner.ts'
+
+/** What a process left behind that ended without closing its sandboxes. */
+export interface Leftover {
+  readonly kind: 'container' | 'image'
+  readonly id: string
+  /** The process that it belonged to. */
+  readonly pid: number
+  /** Milliseconds since the epoch. */
+  readonly created: number
+}
+
+export interface LeftoversOptions {
+  /** Only lists them; by default they are removed. */
+  readonly keep?: boolean
+  readonly socket?: string
+  readonly environment?: Environment
+}
+
+/** Containers of processes of this machine that are gone, and the images of their forks. Snapshots stay. */
+export async function leftovers(options: LeftoversOptions = {}): Promise<readonly Leftover[]> {
+  const { keep = false, socket, environment = process.env } = options
+  const docker = await connect(socket, environment)
+  try {
+    const label = { label: [sandboxLabel] }
+    const found: Leftover[] = []
+    for (const { Id, Names, Labels, Created } of await docker.listContainers({ all: true, filters: label })) {
+      const pid = ownerOf(Names, Labels)
+      if (pid === undefined || isRunning(pid)) continue
+      found.push({ kind: 'container', id: Id, pid, created: Created * 1000 })
+      if (!keep) await docker.getContainer(Id).remove({ force: true, v: true })
+    }
+    for (const { Id, RepoTags, Labels, Created } of await docker.listImages({ filters: label })) {
+      const names = (RepoTags ?? []).filter(name => name.includes(`${forkImages}:`))
+      const pid = names.length === 0 ? undefined : ownerOf(names, Labels ?? {})
+      if (pid === undefined || isRunning(pid)) continue
+      found.push({ kind: 'image', id: Id, pid, created: Created * 1000 })
+      if (!keep) for (const name of names) await docker.getImage(name).remove({ force: true, noprune: true })
+    }
+    return found
+  } catch (error) {
+    throw engineError(error, 'looking for what was left behind')
+  }
+}

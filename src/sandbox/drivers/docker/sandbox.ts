@@ -1,0 +1,175 @@
+import type Docker from 'dockerode'
+import { RathError } from '../../../base/errors.ts'
+import { newId } from '../../../base/ids.ts'
+import { openAll, type SharedCopy } from '../../shared-copy.ts'
+import { ChangeMarks, parseStamps, type Stamps, stampScript } from '../../shell/changes.ts'
+import { ShellCommand } from '../../shell/command.ts'
+import { commandScript, killScript, markName } from '../../shell/command-script.ts'
+import { ShellFiles } from '../../shell/files.ts'
+import type { ShellOptions, ShellResult } from '../../shell/shell.ts'
+import type { ExecHandle, ExecOptions, Sandbox, SandboxCapabilities, SandboxFiles } from '../../spec.ts'
+import { addressOf } from './address.ts'
+import { engineError, statusOf } from './engine.ts'
+import { runExec, startExec } from './exec.ts'
+import { commitImage } from './images.ts'
+
+/** What a sandbox is made of. */
+export interface DockerPlace {
+  readonly docker: Docker
+  readonly container: Docker.Container
+  /** The workspace, as commands see it. */
+  readonly root: string
+  readonly capabilities: SandboxCapabilities
+  /** The environment of commands, besides the image's. */
+  readonly env: Readonly<Record<string, string>>
+  readonly user: string | undefined
+  readonly hostPath: string | undefined
+  /** The image of a fork, which goes with the last of them. */
+  readonly image?: SharedCopy | undefined
+  /** Opens another one like this from an image. */
+  open(image: SharedCopy): Promise<Sandbox>
+}
+
+/** One container. The files of its workspace are part of it, unless they lie in a folder of this machine. */
+export class DockerSandbox implements Sandbox {
+  readonly id: string
+  readonly backend = 'docker'
+  readonly cwd: string
+  readonly capabilities: SandboxCapabilities
+  readonly hostPath?: string
+  readonly files: SandboxFiles
+  readonly changes?: Sandbox['changes'] & {}
+  readonly snapshot?: Sandbox['snapshot'] & {}
+  readonly fork?: Sandbox['fork'] & {}
+  readonly #place: DockerPlace
+  readonly #marks = new ChangeMarks()
+  readonly #running = new Set<ShellCommand>()
+  readonly #mark = newId()
+  #commands = 0
+  #closing: Promise<void> | undefined
+
+  constructor(place: DockerPlace) {
+    this.#place = place
+    this.id = place.container.id
+    this.cwd = place.root
+    this.capabilities = place.capabilities
+    this.files = new ShellFiles({ root: place.root, run: (...args) => this.#run(...args) })
+    if (place.hostPath !== undefined) this.hostPath = place.hostPath
+    else {
+      // A folder of this machine is no part of the container, so the container knows nothing of what changed there.
+      this.changes = since => this.#changes(since)
+      this.snapshot = async () => (await this.#commit('snapshot')).id
+      this.fork = count => this.#fork(count)
+    }
+  }
+
+  exec(command: string | readonly string[], options: ExecOptions = {}): ExecHandle {
+    const { container, root, env, user } = this.#place
+    const mark = `${this.#mark}.${this.#commands++}.`
+    const started = new ShellCommand(command, options, {
+      root,
+      mark,
+      check: () => this.#check(),
+      start: async (request, output) => {
+        const size = request.stdin === undefined ? '' : String(request.stdin.length)
+        const args = [mark, root, request.cwd, size, '', 'own', '', ...request.argv]
+        const all = { ...env, ...request.env, [markName]: mark }
+        const pairs = Object.entries(all).map(([name, value]) => `${name}=${value}`)
+        const argv = ['/bin/sh', '-c', commandScript, 'sh', ...args]
+        return startExec(container, { argv, env: pairs, user, input: request.stdin }, output).catch(error => {
+          throw engineError(error, 'starting a command')
+        })
+      },
+      sweep: async pipe => {
+        // Removing the container ends everything in it.
+        if (this.#closing !== undefined) return
+        const argv = ['/bin/sh', '-c', killScript, 'sh', mark, pipe, 'own']
+        await runExec(container, { argv, user: '0' })
+      },
+    })
+    this.#running.add(started)
+    const forget = () => void this.#running.delete(started)
+    started.result.then(forget, forget)
+    return started
+  }
+
+  async expose(port: number): Promise<string> {
+    this.#check()
+    return addressOf(await this.#place.container.inspect(), port)
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #close(): Promise<void> {
+    // In its own turn, so that commands find the sandbox closing when they are told to end.
+    await Promise.resolve()
+    const running = [...this.#running]
+    for (const command of running) command.kill()
+    await this.#place.container.remove({ force: true, v: true }).catch(error => {
+      if (statusOf(error) !== 404) throw engineError(error, 'removing the container')
+    })
+    await Promise.allSettled(running.map(command => command.result))
+    await this.#place.image?.release()
+  }
+
+  async #run(script: string, args: readonly string[], { input }: ShellOptions = {}): Promise<ShellResult> {
+    this.#check()
+    const { container, user } = this.#place
+    const argv = ['/bin/sh', '-c', script, 'sh', ...args]
+    try {
+      return await runExec(container, { argv, user, input })
+    } catch (error) {
+      this.#check()
+      throw engineError(error, 'running a script')
+    }
+  }
+
+  async #changes(since?: string): Promise<{ readonly mark: string; readonly paths: readonly string[] }> {
+    this.#check()
+    const { container, root } = this.#place
+    const listed = ((await container.changes()) ?? []) as readonly { Path: string; Kind: number }[]
+    const { output } = await this.#run(stampScript, [root], { isLong: true })
+    const stamps = parseStamps(output)
+    const now = new Map<string, string>()
+    for (const { Path, Kind } of listed) {
+      if (!Path.startsWith(`${root}/`)) continue
+      const path = Path.slice(root.length + 1)
+      const stamp = stamps.get(path)
+      // Folders have no stamp; what is gone has none either.
+      if (stamp !== undefined) now.set(path, stamp)
+      else if (Kind === removed) now.set(path, 'removed')
+    }
+    return this.#marks.compare(now as Stamps, since)
+  }
+
+  async #commit(kind: 'snapshot' | 'fork'): Promise<SharedCopy> {
+    this.#check()
+    return commitImage(this.#place.docker, this.#place.container, kind)
+  }
+
+  async #fork(count: number): Promise<readonly Sandbox[]> {
+    if (!Number.isInteger(count) || count < 1) {
+      throw new RathError('invalid-argument', `A sandbox is forked once or more, not ${count} times.`)
+    }
+    return openAll(await this.#commit('fork'), count, image => this.#place.open(image))
+  }
+
+  #check(): void {
+    if (this.#closing !== undefined) {
+      throw new RathError(
+        'sandbox-closed',
+        `The container ${this.id.slice(0, 12)} is closed; open another one.`,
+      )
+    }
+  }
+}
+
+/** The number of a removed path in the engine's list of changes. */
+const removed = 2

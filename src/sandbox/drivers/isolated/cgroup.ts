@@ -1,0 +1,124 @@
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { newId } from '../../../base/ids.ts'
+
+/** A group of processes that the kernel counts together. */
+export interface Cgroup {
+  /** Files that a process writes its number into to belong to it. */
+  readonly doors: readonly string[]
+  /** Once its processes have ended. */
+  remove(): Promise<void>
+  /** The same at exit, when nothing can be awaited. */
+  abandon(): void
+}
+
+export interface CgroupLimits {
+  readonly memory: number
+  readonly processes: number
+}
+
+/** Undefined where this user may make none that limits both. */
+export function makeCgroup({ memory, processes }: CgroupLimits): Cgroup | undefined {
+  for (const { folders, files } of places()) {
+    const name = `openrath-${process.pid}-${newId()}`
+    const made: string[] = []
+    try {
+      for (const folder of folders) {
+        mkdirSync(join(folder, name))
+        made.push(join(folder, name))
+      }
+      set(made, files.memory, memory)
+      set(made, files.processes, processes)
+      // Memory that is swapped out is memory all the same. Not every kernel counts it.
+      for (const file of files.swap)
+        if (made.some(at => existsSync(join(at, file.name)))) set(made, file.name, file.value(memory))
+      return {
+        doors: made.map(at => join(at, 'cgroup.procs')),
+        remove: () => remove(made),
+        abandon: () => abandon(made),
+      }
+    } catch {
+      drop(made)
+    }
+  }
+  return undefined
+}
+
+interface Place {
+  /** One for the unified hierarchy, one for each controller in the older layout. */
+  readonly folders: readonly string[]
+  readonly files: {
+    readonly memory: string
+    readonly processes: string
+    readonly swap: readonly { readonly name: string; value(memory: number): number }[]
+  }
+}
+
+const unified: Place['files'] = {
+  memory: 'memory.max',
+  processes: 'pids.max',
+  swap: [{ name: 'memory.swap.max', value: () => 0 }],
+}
+const older: Place['files'] = {
+  memory: 'memory.limit_in_bytes',
+  processes: 'pids.max',
+  swap: [{ name: 'memory.memsw.limit_in_bytes', value: memory => memory }],
+}
+
+/** Groups that a new one could be made in: the one this process is in, or the nearest above it that has the controllers. */
+function* places(): Generator<Place> {
+  const mine = new Map<string, string>()
+  for (const line of text('/proc/self/cgroup').trim().split('\n')) {
+    const [, controllers = '', path = '/'] = /^\d+:([^:]*):(.*)$/.exec(line) ?? []
+    for (const controller of controllers.split(',')) mine.set(controller, path)
+  }
+  const base = '/sys/fs/cgroup'
+  const own = mine.get('')
+  if (own !== undefined) {
+    for (let at = join(base, own); at.startsWith(base); at = dirname(at)) {
+      const given = text(join(at, 'cgroup.subtree_control')).trim().split(' ')
+      if (given.includes('memory') && given.includes('pids')) yield { folders: [at], files: unified }
+    }
+  }
+  const [memory, pids] = [mine.get('memory'), mine.get('pids')]
+  if (memory !== undefined && pids !== undefined) {
+    yield { folders: [join(base, 'memory', memory), join(base, 'pids', pids)], files: older }
+  }
+}
+
+function set(folders: readonly string[], file: string, value: number): void {
+  const folder = folders.find(at => existsSync(join(at, file)))
+  if (folder === undefined) throw new Error(`no group has ${file}`)
+  writeFileSync(join(folder, file), String(value))
+}
+
+/** The kernel may take a moment to count out the last process. */
+async function remove(folders: readonly string[]): Promise<void> {
+  for (let tries = 0; !drop(folders) && tries < 100; tries++) await pause(10)
+}
+
+function abandon(folders: readonly string[]): void {
+  const clock = new Int32Array(new SharedArrayBuffer(4))
+  for (let tries = 0; !drop(folders) && tries < 50; tries++) Atomics.wait(clock, 0, 0, 10)
+}
+
+function drop(folders: readonly string[]): boolean {
+  let isGone = true
+  for (const folder of folders) {
+    try {
+      rmdirSync(folder)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') isGone = false
+    }
+  }
+  return isGone
+}
+
+function text(path: string): string {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,101 @@
+import { spawn } from 'node:child_process'
+import type { Duplex } from 'node:stream'
+import { RathError, show } from '../../../base/errors.ts'
+import type { Launched } from '../../host/command.ts'
+import { shellPipe } from './forwarder.ts'
+import { withoutInherited } from './inherited.ts'
+import { systemPath } from './programs.ts'
+
+export interface Isolation {
+  /** Put before bubblewrap: the way into cgroups, namespaces and another user. */
+  readonly before: readonly string[]
+  readonly bwrap: string
+  readonly options: readonly string[]
+  readonly filter: Uint8Array
+  /** Put before the program, inside. */
+  readonly inside: readonly string[]
+}
+
+/** Starts a program behind walls. bubblewrap stays as the parent of its process number 1, with which everything inside ends. */
+export function launchIsolated(
+  argv: readonly [string, ...string[]],
+  hasInput: boolean,
+  { before, bwrap, options, filter, inside }: Isolation,
+): Launched {
+  const [first, ...rest] = [
+    ...before,
+    ...[bwrap, '--args', '3', '--seccomp', '4', '--json-status-fd', '5', '--'],
+    ...inside,
+    ...['/bin/sh', '-c', checkAndRun],
+    ...argv,
+  ]
+  const given = hasInput ? 'pipe' : 'ignore'
+  using files = withoutInherited([given, 'pipe', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'])
+  const child = spawn(first as string, rest, {
+    // What comes before bubblewrap runs outside and perhaps as root: none of the command's own variables are for it.
+    env: { PATH: systemPath.join(':'), LC_ALL: 'C' },
+    cwd: '/',
+    detached: true,
+    stdio: files.stdio,
+  })
+  const [toOptions, toFilter, fromStatus, fromShell] = child.stdio.slice(3, 7) as unknown as Duplex[] & Pipes
+  // Through a pipe and not on the command line, which every user of the machine can read.
+  toOptions.on('error', () => {}).end(options.map(option => `${option}\0`).join(''))
+  toFilter.on('error', () => {}).end(filter)
+  let isMissing = false
+  fromShell
+    .on('error', () => {})
+    .on('data', () => {
+      isMissing = true
+    })
+  let status = ''
+  fromStatus
+    .on('error', () => {})
+    .on('data', (data: Buffer) => {
+      status += data.toString('latin1')
+    })
+  return {
+    child,
+    kill() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      // When process number 1 is killed, bubblewrap ends after the last of the others. It has none while the walls go up.
+      const inner = Number(/"child-pid": (\d+)/.exec(status)?.[1])
+      if (!(inner > 0 && killed(inner))) child.kill('SIGKILL')
+    },
+    end: async () => {},
+    failure(exitCode, stderr) {
+      const said = new TextDecoder().decode(stderr).trim()
+      if (!status.includes('"exit-code"')) {
+        return new RathError(
+          'sandbox-failed',
+          `The command was not started: ${said || 'no reason was given'}`,
+          {
+            data: { exitCode },
+          },
+        )
+      }
+      if (!isMissing) return undefined
+      const [program] = argv
+      return new RathError(
+        'sandbox-failed',
+        `${show(program)} could not be started: there is no such program.`,
+        {
+          data: { program, code: 'ENOENT' },
+        },
+      )
+    },
+  }
+}
+
+type Pipes = readonly [Duplex, Duplex, Duplex, Duplex]
+
+/** Says through a pipe of its own that there is no such program, and closes the pipe before there is one. */
+const checkAndRun = `command -v -- "$0" >/dev/null 2>&1 || { echo >&${shellPipe}; exit 127; }; exec ${shellPipe}>&-; exec "$0" "$@"`
+
+function killed(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL')
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,206 @@
+import { chmodSync, chownSync, lstatSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { RathError, show } from '../../../base/errors.ts'
+import type { Launched, LaunchOptions } from '../../host/command.ts'
+import { newFolder } from '../../host/folder.ts'
+import { WorkspacePaths } from '../../host/paths.ts'
+import { removeFolder } from '../../host/remove-folder.ts'
+import type { HostFolder } from '../../spec.ts'
+import { type Cgroup, makeCgroup } from './cgroup.ts'
+import { forwarder, proxyEnvironment } from './forwarder.ts'
+import { become, type Identity, identityIn } from './identity.ts'
+import { type IsolatedLimits, type IsolatedSpec, usualLimits } from './isolated-spec.ts'
+import { launchIsolated } from './launch.ts'
+import { limitOptions } from './limits.ts'
+import { type Programs, systemPath } from './programs.ts'
+import { type HostProxy, startProxy } from './proxy.ts'
+import { type Machine, machineOf, seccompFilter } from './seccomp.ts'
+import type { Staged } from './stage.ts'
+import { etcStubs, insideHome, type Walls, wallOptions } from './walls.ts'
+
+/** The folder of a workspace that holds the record of what happened in it. Commands neither see nor change it. */
+export const recordFolder = '.openrath'
+
+export interface PlaceOptions {
+  readonly folder: HostFolder
+  readonly spec: IsolatedSpec
+  readonly programs: Programs
+  readonly environment: Readonly<Record<string, string>>
+}
+
+/** All that the commands of one sandbox share: what they see, who they are, what they may use. */
+export class Place {
+  readonly paths: WorkspacePaths
+  readonly identity: Identity
+  readonly #options: PlaceOptions
+  readonly #limits: Required<IsolatedLimits>
+  readonly #machine: Machine
+  readonly #filter: Uint8Array
+  readonly #own: string
+  readonly #staged: readonly Staged[]
+  readonly #cgroup: Cgroup | undefined
+  readonly #proxy: HostProxy | undefined
+
+  /** One that fails leaves nothing behind. */
+  static async make(options: PlaceOptions): Promise<Place> {
+    const own = await newFolder(tmpdir())
+    let cgroup: Cgroup | undefined
+    try {
+      const { folder, spec } = options
+      checkFolder(folder.inside ?? folder.path, own)
+      const limits = { ...usualLimits, ...spec.limits }
+      const identity = identityIn(folder)
+      cgroup = makeCgroup(limits)
+      checkIdentity(identity, cgroup, folder)
+      furnish(own, identity)
+      const proxy = spec.network ? await openProxy(own, identity, spec.network.allow) : undefined
+      return new Place(options, { own, limits, identity, cgroup, proxy })
+    } catch (error) {
+      await cgroup?.remove()
+      await removeFolder(own)
+      throw error
+    }
+  }
+
+  private constructor(
+    options: PlaceOptions,
+    made: {
+      readonly own: string
+      readonly limits: Required<IsolatedLimits>
+      readonly identity: Identity
+      readonly cgroup: Cgroup | undefined
+      readonly proxy: HostProxy | undefined
+    },
+  ) {
+    const { folder } = options
+    this.#options = options
+    this.#own = made.own
+    this.#limits = made.limits
+    this.#cgroup = made.cgroup
+    this.#proxy = made.proxy
+    this.#machine = machineOf(process.arch) as Machine
+    this.#filter = seccompFilter(this.#machine)
+    this.identity = made.identity
+    this.paths = new WorkspacePaths({
+      root: folder.path,
+      inside: folder.inside ?? folder.path,
+      hidden: recordFolder,
+    })
+    this.#staged = made.identity.kind === 'spare' ? this.#stage() : []
+  }
+
+  launch(argv: readonly [string, ...string[]], { cwd, env, hasInput }: LaunchOptions): Launched {
+    const { programs, folder } = this.#options
+    const join = this.#cgroup === undefined ? [] : ['/bin/sh', '-c', joinAndRun, this.#cgroup.doors.join(' ')]
+    const limits = [programs.prlimit, ...limitOptions(this.#limits), '--']
+    return launchIsolated(argv, hasInput, {
+      before: [
+        ...join,
+        ...(folder.enter ?? []),
+        ...become(this.identity, programs, this.#machine, this.#staged),
+      ],
+      bwrap: programs.bwrap,
+      options: wallOptions(this.#walls(cwd, env)),
+      filter: this.#filter,
+      inside: this.#proxy === undefined ? limits : [process.execPath, '-e', forwarder, '--', ...limits],
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#proxy?.[Symbol.asyncDispose]()
+    await this.#cgroup?.remove()
+    await removeFolder(this.#own)
+  }
+
+  abandon(): void {
+    this.#cgroup?.abandon()
+    rmSync(this.#own, { recursive: true, force: true })
+  }
+
+  #walls(cwd: string, env: Readonly<Record<string, string>>): Walls {
+    const { folder, spec, environment } = this.#options
+    const seen = (source: string) => this.#staged.find(one => one.source === source)?.at ?? source
+    return {
+      workspace: seen(folder.inside ?? folder.path),
+      temporary: join(this.#own, 'tmp'),
+      etc: join(this.#own, 'etc'),
+      node: seen(process.execPath),
+      proxy: this.#proxy && join(this.#own, 'proxy'),
+      read: (spec.read ?? []).map(at => ({ source: seen(at), at })),
+      inside: this.paths.inside,
+      hidden: isFolder(join(folder.path, recordFolder)) ? join(this.paths.inside, recordFolder) : undefined,
+      cwd: this.paths.seen(cwd),
+      env: { ...environment, ...(this.#proxy && proxyEnvironment), ...usual, ...spec.env, ...env },
+      sharedMemory: Math.ceil(this.#limits.memory / 2),
+    }
+  }
+
+  /** Places to mount what the spare user may not reach by its own path, as in a home folder. */
+  #stage(): Staged[] {
+    const { folder, spec } = this.#options
+    const sources = [folder.path, process.execPath, ...(spec.read ?? [])]
+    return sources.map((source, i) => {
+      const at = join(this.#own, `stage-${i}`)
+      if (statSync(source).isDirectory()) mkdirSync(at)
+      else writeFileSync(at, '')
+      return { source, at, isOwned: i === 0 }
+    })
+  }
+}
+
+const joinAndRun = 'for door in $0; do echo $$ > "$door" || exit 125; done; exec "$@"'
+
+const usual: Readonly<Record<string, string>> = {
+  PATH: systemPath.join(':'),
+  HOME: insideHome,
+  TMPDIR: '/tmp',
+  USER: 'agent',
+  SHELL: '/bin/sh',
+}
+
+const system = ['/usr', '/etc', '/bin', '/sbin', '/lib', '/lib64', '/proc', '/dev', '/sys', '/run', '/boot']
+
+function checkFolder(path: string, own: string): void {
+  const isSystem = path === '/' || system.some(at => path === at || path.startsWith(`${at}/`))
+  if (!isSystem && !own.startsWith(`${path}/`)) return
+  throw new RathError(
+    'invalid-argument',
+    `${show(path)} is part of the system or holds its temporary files, and commands could change it; give a folder of a project.`,
+    { data: { path } },
+  )
+}
+
+function checkIdentity({ kind, user }: Identity, cgroup: Cgroup | undefined, { path }: HostFolder): void {
+  if (kind !== 'owner' || user?.uid !== 0 || cgroup !== undefined) return
+  throw new RathError(
+    'sandbox-unavailable',
+    `${show(path)} belongs to root in a mount of its own, where only a cgroup limits processes, and none can be made here. ` +
+      'Run as another user, or give the folder to one with chown -R.',
+  )
+}
+
+/** Makes what commands get for themselves. Others may go through the folder, and see nothing in it. */
+function furnish(own: string, { user }: Identity): void {
+  if (user) chmodSync(own, 0o711)
+  mkdirSync(join(own, 'etc'))
+  for (const [name, text] of Object.entries(etcStubs)) writeFileSync(join(own, 'etc', name), text)
+  for (const folder of ['tmp', 'tmp/home']) mkdirSync(join(own, folder), { mode: 0o700 })
+  give(user, join(own, 'tmp'), join(own, 'tmp/home'))
+}
+
+async function openProxy(own: string, { user }: Identity, allow: readonly string[]): Promise<HostProxy> {
+  const folder = join(own, 'proxy')
+  mkdirSync(folder, { mode: 0o700 })
+  const proxy = await startProxy(join(folder, 'proxy.sock'), allow)
+  give(user, folder, proxy.path)
+  return proxy
+}
+
+function give(user: Identity['user'], ...paths: readonly string[]): void {
+  if (user) for (const path of paths) chownSync(path, user.uid, user.gid)
+}
+
+function isFolder(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+}

@@ -1,0 +1,240 @@
+import { constants, type Dirent, type Stats } from 'node:fs'
+import { type FileHandle, lchown, lstat, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
+import { RathError, show } from '../../base/errors.ts'
+import { newId } from '../../base/ids.ts'
+import type { FileEntry, FileKind, FileStat, SandboxFiles, SearchQuery, SearchResult } from '../spec.ts'
+import { type Held, hold } from './held.ts'
+import { move } from './move.ts'
+import { pathError, type WorkspacePaths } from './paths.ts'
+import { searchFiles } from './search.ts'
+
+/** Whose new files are, where this process may give them away. */
+export interface Owner {
+  readonly uid: number
+  readonly gid: number
+}
+
+/** The files of a folder on this machine. */
+export class HostFiles implements SandboxFiles {
+  readonly #paths: WorkspacePaths
+  readonly #check: () => void
+  readonly #owner: Owner | undefined
+
+  /** `check` throws once the sandbox is closed. */
+  constructor(paths: WorkspacePaths, check: () => void, owner?: Owner) {
+    this.#paths = paths
+    this.#check = check
+    this.#owner = owner
+  }
+
+  read(path: string, range: { readonly start?: number; readonly end?: number } = {}): Promise<Uint8Array> {
+    return this.#on(path, async real => {
+      await using held = await hold(this.#paths, real, 'file')
+      const found = await held.file.stat()
+      if (!found.isFile()) {
+        throw new RathError('path-kind', `${show(path)} is a ${nameOf(found)}, not a file.`, {
+          data: { path },
+        })
+      }
+      return await readRange(held.file, found.size, range)
+    })
+  }
+
+  write(path: string, data: string | Uint8Array, options: { readonly mode?: number } = {}): Promise<void> {
+    return this.#on(path, async real => {
+      await using folder = await this.#makeFolder(dirname(real))
+      const target = `${folder.path}/${basename(real)}`
+      const before = await lstatOrNull(target)
+      if (before?.isDirectory()) {
+        throw new RathError('path-kind', `${show(path)} is a folder, not a file.`, { data: { path } })
+      }
+      const mode = options.mode ?? (before?.isFile() ? before.mode & 0o7777 : undefined)
+      const temporary = `${folder.path}/.${basename(real).slice(0, 100)}.${newId()}.tmp`
+      try {
+        await writeNew(temporary, data, mode, this.#owner)
+        await rename(temporary, target)
+      } catch (error) {
+        await rm(temporary, { force: true })
+        throw error
+      }
+    })
+  }
+
+  async stat(path: string): Promise<FileStat | null> {
+    return this.#on(path, async real => {
+      const found = await this.#statOrNull(real)
+      if (found === null) return null
+      return { kind: kindOf(found), size: found.size, mode: found.mode & 0o7777, modified: found.mtimeMs }
+    })
+  }
+
+  list(path: string): Promise<readonly FileEntry[]> {
+    return this.#on(path, async real => {
+      await using folder = await hold(this.#paths, real, 'folder')
+      const entries = await readdir(folder.path, { withFileTypes: true })
+      const hidden = real === this.#paths.root ? this.#paths.hidden : undefined
+      return entries
+        .filter(({ name }) => name !== hidden)
+        .map(entry => ({ name: entry.name, kind: kindOf(entry) }))
+        .sort(byName)
+    })
+  }
+
+  mkdir(path: string): Promise<void> {
+    return this.#on(path, async real => {
+      await using _ = await this.#makeFolder(real)
+    })
+  }
+
+  remove(path: string, { recursive = false }: { readonly recursive?: boolean } = {}): Promise<void> {
+    return this.#onEntry(path, async entry => {
+      await using folder = await hold(this.#paths, dirname(entry), 'folder')
+      await removeIn(folder.path, basename(entry), recursive)
+    })
+  }
+
+  rename(from: string, to: string): Promise<void> {
+    return this.#onEntry(from, source =>
+      this.#onEntry(to, async target => {
+        await lstat(source).catch(error => {
+          throw pathError(error, from)
+        })
+        await using here = await hold(this.#paths, dirname(source), 'folder')
+        await using there = await this.#makeFolder(dirname(target))
+        await move(`${here.path}/${basename(source)}`, `${there.path}/${basename(target)}`)
+      }),
+    )
+  }
+
+  search(query: SearchQuery): Promise<SearchResult> {
+    const { path = '.' } = query
+    return this.#on(path, real => searchFiles(query, real, this.#paths))
+  }
+
+  /** Opens a folder that is made if it is missing, with its parents. */
+  async #makeFolder(real: string): Promise<Held> {
+    try {
+      return await hold(this.#paths, real, 'folder')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || real === this.#paths.root) throw error
+    }
+    await using parent = await this.#makeFolder(dirname(real))
+    const path = `${parent.path}/${basename(real)}`
+    try {
+      await mkdir(path)
+      if (this.#owner) await lchown(path, this.#owner.uid, this.#owner.gid)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+    return await hold(this.#paths, real, 'folder')
+  }
+
+  async #statOrNull(real: string): Promise<Stats | null> {
+    try {
+      await using held = await hold(this.#paths, real, 'entry')
+      return await held.file.stat()
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code === 'ENOENT' || code === 'ENOTDIR') return null
+      throw error
+    }
+  }
+
+  async #on<T>(path: string, work: (real: string) => Promise<T>): Promise<T> {
+    this.#check()
+    try {
+      return await work(await this.#paths.resolve(path))
+    } catch (error) {
+      throw pathError(error, path)
+    }
+  }
+
+  async #onEntry(path: string, work: (entry: string) => Promise<void>): Promise<void> {
+    this.#check()
+    try {
+      const entry = await this.#paths.resolveEntry(path)
+      if (entry === this.#paths.root) {
+        throw new RathError('path-kind', `${show(path)} is the workspace itself, which stays where it is.`)
+      }
+      await work(entry)
+    } catch (error) {
+      throw pathError(error, path)
+    }
+  }
+}
+
+async function readRange(
+  file: FileHandle,
+  size: number,
+  { start = 0, end }: { readonly start?: number; readonly end?: number },
+): Promise<Uint8Array> {
+  if (start === 0 && end === undefined) return new Uint8Array(await file.readFile())
+  const from = Math.min(Math.max(0, start), size)
+  const bytes = new Uint8Array(Math.max(0, Math.min(end ?? size, size) - from))
+  let read = 0
+  while (read < bytes.length) {
+    const { bytesRead } = await file.read(bytes, read, bytes.length - read, from + read)
+    if (bytesRead === 0) break
+    read += bytesRead
+  }
+  return bytes.subarray(0, read)
+}
+
+async function writeNew(
+  path: string,
+  data: string | Uint8Array,
+  mode: number | undefined,
+  owner: Owner | undefined,
+): Promise<void> {
+  const file = await open(path, 'wx', mode ?? 0o666)
+  try {
+    await file.writeFile(data)
+    if (owner) await file.chown(owner.uid, owner.gid)
+    // The mode of `open` is cut by the umask; one that was asked for is not.
+    if (mode !== undefined) await file.chmod(mode)
+  } finally {
+    await file.close()
+  }
+}
+
+/** By the number of each folder on the way down, so that no link put in its place is gone through. */
+async function removeIn(folder: string, name: string, recursive: boolean): Promise<void> {
+  const path = `${folder}/${name}`
+  const found = await lstat(path)
+  if (!found.isDirectory()) return rm(path)
+  if (recursive) {
+    const inner = await open(path, constants.O_DIRECTORY | constants.O_NOFOLLOW)
+    try {
+      const at = process.platform === 'linux' ? `/proc/self/fd/${inner.fd}` : path
+      for (const entry of await readdir(at)) await removeIn(at, entry, true)
+    } finally {
+      await inner.close()
+    }
+  }
+  return rmdir(path)
+}
+
+async function lstatOrNull(path: string): Promise<Stats | null> {
+  try {
+    return await lstat(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+function kindOf(found: Stats | Dirent): FileKind {
+  if (found.isFile()) return 'file'
+  if (found.isDirectory()) return 'directory'
+  return found.isSymbolicLink() ? 'symlink' : 'other'
+}
+
+function nameOf(found: Stats): string {
+  if (found.isDirectory()) return 'folder'
+  return found.isFIFO() ? 'pipe' : found.isSocket() ? 'socket' : 'device'
+}
+
+function byName(one: FileEntry, other: FileEntry): number {
+  return one.name < other.name ? -1 : 1
+}

@@ -1,0 +1,123 @@
+import type { BigIntStats } from 'node:fs'
+import type { Digest } from '../../base/digest.ts'
+import type { ObjectStore } from './objects.ts'
+import { type Absent, absentEntry, readTree, type TreeEntry } from './tree.ts'
+
+/**
+ * What a folder held when it was last looked at: for each file how the system described it and the id of its content, so that only files that are
+ * described differently are read again. Nodes are never changed once they are part of a snapshot: an unchanged folder is the same object in the next.
+ */
+export type IndexNode = FileNode | FolderNode | AbsentNode
+
+export interface FileNode {
+  readonly kind: 'file' | 'link'
+  readonly mode: number
+  readonly size: number
+  /** Nanoseconds since the epoch. */
+  readonly modified: bigint
+  readonly changed: bigint
+  readonly inode: bigint
+  /** Undefined until it is read. */
+  readonly id: Digest | undefined
+  /** It was changed so shortly before it was read that a later change may look the same: to be read again. */
+  readonly racy: boolean
+}
+
+export interface FolderNode {
+  readonly kind: 'folder'
+  readonly mode: number
+  readonly entries: Map<string, IndexNode>
+  /** Undefined while something below has no id. */
+  tree: Digest | undefined
+  totals?: Totals
+}
+
+export interface AbsentNode {
+  readonly kind: 'absent'
+  readonly entry: TreeEntry
+}
+
+/** What is kept in a folder and below, and how many entries are not. */
+export interface Totals {
+  readonly files: number
+  readonly bytes: number
+  readonly absent: number
+}
+
+export function folderNode(mode: number, entries: Map<string, IndexNode>): FolderNode {
+  return { kind: 'folder', mode, entries, tree: undefined }
+}
+
+export function absentNode(absent: Absent): AbsentNode {
+  return { kind: 'absent', entry: absentEntry(absent) }
+}
+
+/** A file as described; with an id once it was read at `readAt`, in milliseconds since the epoch. */
+export function fileNode(found: BigIntStats, id?: Digest, readAt = 0): FileNode {
+  return {
+    kind: found.isSymbolicLink() ? 'link' : 'file',
+    mode: Number(found.mode & 0o7777n),
+    size: Number(found.size),
+    modified: found.mtimeNs,
+    changed: found.ctimeNs,
+    inode: found.ino,
+    id,
+    racy: id !== undefined && Number(found.ctimeMs) >= readAt - clockStep,
+  }
+}
+
+/** The system stamps files with a clock that goes in steps of up to 10 ms, and lags by one. */
+const clockStep = 20
+
+/** Whether what was read before still holds. */
+export function isSame(node: IndexNode | undefined, found: BigIntStats): node is FileNode {
+  return (
+    node !== undefined &&
+    (node.kind === 'file' || node.kind === 'link') &&
+    node.id !== undefined &&
+    !node.racy &&
+    node.changed === found.ctimeNs &&
+    node.modified === found.mtimeNs &&
+    node.size === Number(found.size) &&
+    node.inode === found.ino &&
+    node.mode === Number(found.mode & 0o7777n) &&
+    (node.kind === 'link') === found.isSymbolicLink()
+  )
+}
+
+export function totalsOf(folder: FolderNode): Totals {
+  if (folder.totals !== undefined) return folder.totals
+  let files = 0
+  let bytes = 0
+  let absent = 0
+  for (const node of folder.entries.values()) {
+    const below = node.kind === 'folder' ? totalsOf(node) : undefined
+    files += below?.files ?? (node.kind === 'absent' ? 0 : 1)
+    bytes += below?.bytes ?? ('size' in node ? node.size : 0)
+    absent += below?.absent ?? (node.kind === 'absent' ? 1 : 0)
+  }
+  folder.totals = { files, bytes, absent }
+  return folder.totals
+}
+
+/** A folder that was made from a tree and not looked at since: its content is known, and how the system describes it is not. O(files). */
+export function nodeOfTree(objects: ObjectStore, tree: Digest, mode = 0o755): FolderNode {
+  const entries = new Map<string, IndexNode>()
+  for (const [name, entry] of readTree(objects, tree)) {
+    const { kind, id, mode } = entry
+    if (kind === 'absent') entries.set(name, { kind, entry })
+    else if (kind === 'folder') entries.set(name, nodeOfTree(objects, id, mode))
+    else entries.set(name, { kind, mode, id, size: 0, modified: 0n, changed: 0n, inode: 0n, racy: true })
+  }
+  return { kind: 'folder', mode, entries, tree }
+}
+
+/** The entries of a folder as its tree has them. Everything below has its id. */
+export function* treeEntries(folder: FolderNode): Generator<[string, TreeEntry]> {
+  for (const [name, node] of folder.entries) {
+    if (node.kind === 'absent') yield [name, node.entry]
+    else if (node.kind === 'folder')
+      yield [name, { kind: 'folder', id: node.tree as Digest, mode: node.mode }]
+    else yield [name, { kind: node.kind, id: node.id as Digest, mode: node.kind === 'link' ? 0 : node.mode }]
+  }
+}

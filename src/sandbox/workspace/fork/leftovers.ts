@@ -1,0 +1,72 @@
+import { execFile } from 'node:child_process'
+import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { newId } from '../../../base/ids.ts'
+import { removeFolder } from '../../host/remove-folder.ts'
+import { type Owner, parseOwner, stateOf, thisProcess } from './owner.ts'
+
+const execute = promisify(execFile)
+
+/** What a process left that has ended without closing. */
+export interface Leftover {
+  readonly path: string
+  /** On disk. */
+  readonly bytes: number
+  /** Whose it was; missing when the process ended before it could say. */
+  readonly owner?: Owner
+  /** `unknown`: of another machine or container, whose processes cannot be seen from here. Never removed. */
+  readonly state: 'gone' | 'unknown'
+}
+
+/** An area says whose it is from the moment that it has its name. */
+export async function makeArea(root: string): Promise<string> {
+  const id = newId()
+  const unnamed = join(root, `${id}${unfinished}`)
+  await mkdir(root, { recursive: true, mode: 0o700 })
+  await mkdir(unnamed, { mode: 0o700 })
+  await writeFile(join(unnamed, ownerFile), `${JSON.stringify(await thisProcess())}\n`)
+  const path = join(root, id)
+  await rename(unnamed, path)
+  return path
+}
+
+export async function findLeftovers(root: string): Promise<readonly Leftover[]> {
+  const found: Leftover[] = []
+  for (const name of (await readdir(root).catch(() => [])).sort()) {
+    const path = join(root, name)
+    const owner = await readFile(join(path, ownerFile), 'utf8').then(parseOwner, () => undefined)
+    const state = owner ? await stateOf(owner) : await stateOfUnnamed(path, name)
+    if (state === 'running') continue
+    found.push({ path, bytes: await sizeOf(path), state, ...(owner && { owner }) })
+  }
+  return found
+}
+
+/** Removes what is surely nobody's, or only says what it would. */
+export async function collectLeftovers(
+  root: string,
+  { dryRun = false }: { readonly dryRun?: boolean } = {},
+): Promise<{ readonly removed: readonly Leftover[]; readonly kept: readonly Leftover[] }> {
+  const found = await findLeftovers(root)
+  const removed = found.filter(({ state }) => state === 'gone')
+  const kept = found.filter(({ state }) => state !== 'gone')
+  if (!dryRun) for (const { path } of removed) await removeFolder(path)
+  return { removed, kept }
+}
+
+const ownerFile = 'owner.json'
+const unfinished = '.new'
+
+/** Making an area takes a moment; one that has no owner after an hour will not get any. */
+async function stateOfUnnamed(path: string, name: string): Promise<'running' | 'gone' | 'unknown'> {
+  if (!name.endsWith(unfinished)) return 'unknown'
+  const made = await stat(path).catch(() => undefined)
+  return made && made.mtimeMs < Date.now() - 3_600_000 ? 'gone' : 'running'
+}
+
+async function sizeOf(path: string): Promise<number> {
+  // It counts what it may read and then fails for the rest, so its failure is no answer to ask about.
+  const { stdout } = await execute('du', ['-sk', path]).catch(error => error as { stdout?: string })
+  return (Number.parseInt(stdout ?? '', 10) || 0) * 1024
+}

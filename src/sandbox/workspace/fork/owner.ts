@@ -1,0 +1,62 @@
+import { readFile, readlink } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { runProgram } from '../../host/run-program.ts'
+
+/** A process, told apart from another that later has its number. */
+export interface Owner {
+  readonly pid: number
+  /** When it started, in whatever form the system says it. */
+  readonly start: string
+  /** The run of the machine and the namespace that the number counts in; empty where the system has no such thing. */
+  readonly boot: string
+  readonly namespace: string
+  readonly machine: string
+}
+
+export async function thisProcess(): Promise<Owner> {
+  return { pid: process.pid, start: (await startOf(process.pid)) ?? '', ...(await surroundings()) }
+}
+
+/** `unknown` when it ran on another machine or in another container, whose processes cannot be seen from here. */
+export async function stateOf(owner: Owner): Promise<'running' | 'gone' | 'unknown'> {
+  const here = await surroundings()
+  if (owner.machine !== here.machine) return 'unknown'
+  if (owner.boot !== here.boot) return 'gone'
+  if (owner.namespace !== here.namespace) return 'unknown'
+  return (await startOf(owner.pid)) === owner.start ? 'running' : 'gone'
+}
+
+export function parseOwner(text: string): Owner | undefined {
+  try {
+    const { pid, start, boot, namespace, machine } = JSON.parse(text) as Record<keyof Owner, unknown>
+    const texts = [start, boot, namespace, machine]
+    if (!Number.isInteger(pid) || texts.some(value => typeof value !== 'string')) return undefined
+    return { pid, start, boot, namespace, machine } as Owner
+  } catch {
+    return undefined
+  }
+}
+
+async function surroundings(): Promise<Pick<Owner, 'boot' | 'namespace' | 'machine'>> {
+  const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8').catch(() => '')
+  const namespace = await readlink('/proc/self/ns/pid').catch(() => '')
+  return { boot: boot.trim(), namespace, machine: hostname() }
+}
+
+async function startOf(pid: number): Promise<string | undefined> {
+  if (process.platform !== 'linux') {
+    return runProgram('ps', ['-o', 'lstart=', '-p', String(pid)]).then(
+      text => text.trim(),
+      () => undefined,
+    )
+  }
+  try {
+    const stat = await readFile(`/proc/${pid}/stat`, 'latin1')
+    // The name in brackets may hold anything, brackets too.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    // One that has ended and waits to be collected owns nothing any more.
+    return fields[0] === 'Z' ? undefined : fields[19]
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,68 @@
+import { closeSync, constants, existsSync, fchmodSync, lstatSync, openSync, readdirSync } from 'node:fs'
+import { nameOf, pathIn } from './names.ts'
+
+const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
+
+/**
+ * A folder held open. On Linux what is done to its entries goes through the open folder, so that nobody who swaps one of its parents for a link in
+ * that moment can lead it anywhere else. Elsewhere links are looked for first, which leaves that moment open.
+ */
+export class OpenFolder implements Disposable {
+  /** Stands before the names of its entries in calls to the file system. */
+  readonly base: string
+  readonly #file: number
+
+  private constructor(path: string | Buffer, held: boolean) {
+    this.#file = openSync(path, flags)
+    this.base = held ? `/proc/self/fd/${this.#file}` : path.toString()
+  }
+
+  /** `path` is a real path. */
+  static at(path: string | Buffer): OpenFolder {
+    return new OpenFolder(path, process.platform === 'linux' && existsSync('/proc/self/fd'))
+  }
+
+  /** Throws when it is a link, is no folder, or is not there. */
+  child(name: string): OpenFolder {
+    const path = pathIn(this.base, name)
+    const held = this.base.startsWith('/proc/self/fd/')
+    if (!held && !lstatSync(path).isDirectory()) {
+      throw Object.assign(new Error(`${path} is no folder`), { code: 'ENOTDIR' })
+    }
+    return new OpenFolder(path, held)
+  }
+
+  /** Its names, all but `.` and `..`. */
+  names(): string[] {
+    return namesIn(this.base)
+  }
+
+  pathOf(name: string): string | Buffer {
+    return pathIn(this.base, name)
+  }
+
+  chmod(mode: number): void {
+    fchmodSync(this.#file, mode)
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#file)
+  }
+}
+
+export function namesIn(path: string): string[] {
+  const names = readdirSync(path)
+  if (!names.some(name => name.includes('\uFFFD'))) return names
+  return readdirSync(path, { encoding: 'buffer' }).map(nameOf)
+}
+
+/** What the system says of a path that another process has just removed or replaced. */
+export function isGone(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP'
+}
+
+export function isForbidden(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'EACCES' || code === 'EPERM'
+}

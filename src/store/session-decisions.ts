@@ -1,0 +1,84 @@
+import type { Digest } from '../base/digest.ts'
+import { RathError } from '../base/errors.ts'
+import { chunkAt, lengthOf } from '../session/chain.ts'
+import type { Chunk, ChunkBody } from '../session/chunk.ts'
+import { identifyText } from '../session/identity.ts'
+import { withField } from '../session/parse.ts'
+import type { SessionValue } from '../session/value.ts'
+import { type EncodedChunk, encodeChunk } from './chain-writer.ts'
+import type { Unit } from './driver.ts'
+import type { SessionRow } from './spec.ts'
+
+/** Puts a value's chunks and row into a unit. Returns the row that is kept already when that one is not shorter. */
+export function keep(value: SessionValue, rows: readonly EncodedChunk[], tag: string | undefined) {
+  const { id, tip, branch, lineage } = value
+  const head = tip?.id ?? null
+  return (unit: Unit): SessionRow | undefined => {
+    const kept = unit.session(id)
+    const longer = kept && kept.length >= lengthOf(tip) && kept.head !== head ? kept : undefined
+    if (kept && !longer && !extendsKept(kept, tip)) throw conflict(kept, value)
+    if (longer) return longer
+    if (tag !== undefined) unit.tags.set(tag, id)
+    if (kept && kept.head === head) return undefined
+    add(unit, rows)
+    const now = Date.now()
+    unit.setSession({
+      id,
+      head,
+      length: lengthOf(tip),
+      branch,
+      lineage,
+      created: kept?.created ?? now,
+      updated: now,
+      tags: kept?.tags ?? [],
+    })
+    return undefined
+  }
+}
+
+function extendsKept(kept: SessionRow, tip: Chunk | undefined): boolean {
+  return kept.head === null || (tip !== undefined && chunkAt(tip, kept.length - 1).id === kept.head)
+}
+
+/** Links bodies behind a session's newest chunk. Returns nothing when there is no such session. */
+export function extend(id: string, bodies: readonly ChunkBody[], after: Digest | undefined, at: number) {
+  return (unit: Unit): SessionRow | undefined => {
+    const kept = unit.session(id)
+    if (kept === undefined) return undefined
+    if (after !== undefined && kept.head !== after) {
+      throw new RathError(
+        'session-conflict',
+        `Session ${id} has moved on: its newest chunk is ${kept.head}, not ${after}. Read it again and append to that.`,
+        { data: { session: id, head: kept.head, after } },
+      )
+    }
+    let { head, length } = kept
+    const rows = bodies.map(body => {
+      const placed = kept.branch === '' ? body : withField(body, { branch: kept.branch })
+      const { id: next, text } = identifyText(placed, head)
+      const place = { id: next, index: length++, previous: head, session: id }
+      head = next
+      return encodeChunk(placed, place, text)
+    })
+    add(unit, rows)
+    const row = { ...kept, head, length, updated: at }
+    unit.setSession(row)
+    return row
+  }
+}
+
+function add(unit: Unit, rows: readonly EncodedChunk[]): void {
+  for (const { row, blobs } of rows) {
+    if (!unit.chunks.has(row.id)) unit.chunks.set(row.id, row)
+    for (const blob of blobs) unit.blobs.set(blob.id, blob)
+  }
+}
+
+export function conflict(kept: SessionRow, value: SessionValue): RathError {
+  return new RathError(
+    'session-conflict',
+    `Session ${value.id} is kept with other chunks (head ${kept.head}, ${kept.length} chunks). ` +
+      'A kept session can only be extended; fork() it to go another way.',
+    { data: { session: value.id, head: kept.head } },
+  )
+}

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import type { MemoryFilter, NewMemory } from '../../memory/spec.ts'
+import { found, keep, listed, type MemoryCases, notes } from './case.ts'
+
+export function findCases(): MemoryCases {
+  return {
+    async 'nothing that fits is an empty list'({ store }) {
+      assert.deepEqual((await store.find('anything')).hits, [])
+      await store.write(notes.map(text => ({ text })))
+      for (const query of ['zebra', 'quantum chromodynamics', '斑马', '', '   ', '?!…', 'the of and']) {
+        assert.deepEqual(await found(store, query), [], query)
+      }
+    },
+
+    async 'the entry that a question is about comes first'({ store, again }) {
+      await store.write(notes.map(text => ({ text })))
+      const asked = {
+        'What does Ada like to drink in the morning?': notes[0],
+        'why did the billing deployment fail': notes[1],
+        'python indentation': notes[3],
+        'Which instrument does Bruno play?': notes[5],
+      }
+      for (const one of [store, await again()]) {
+        for (const [query, text] of Object.entries(asked)) {
+          assert.equal((await found(one, query))[0], text, query)
+        }
+      }
+    },
+
+    async 'hits carry the entry and a score between 0 and 1, best first'({ store }) {
+      await store.write(notes.map(text => ({ text, scope: 'user/ada', tags: ['note'] })))
+      const { hits } = await store.find('billing service database', { floor: 0, limit: 100 })
+      assert.ok(hits.length > 0)
+      for (const [i, { score, ...entry }] of hits.entries()) {
+        assert.ok(score >= 0 && score <= 1, `a score of ${score}`)
+        assert.ok(i === 0 || score <= (hits[i - 1]?.score as number), 'worse before better')
+        assert.deepEqual(await store.read(entry.id), entry)
+      }
+    },
+
+    async 'an entry that fits better scores higher, and a good fit scores well in any company'({ store }) {
+      const score = async (query: string, text: string) =>
+        (await store.find(query, { floor: 0, limit: 100 })).hits.find(hit => hit.text === text)?.score ?? 0
+      const text = 'The violin of the amateur orchestra was stolen.'
+      await keep(store, text)
+      const alone = await score('amateur orchestra violin', text)
+      await store.write(notes.map(note => ({ text: note })))
+      const inCompany = await score('amateur orchestra violin', text)
+      const inPart = await score('violin lessons tuesday evening downtown', text)
+      assert.ok(alone > 0.5, `${alone} alone`)
+      assert.ok(inCompany > 0.5, `${inCompany} in company`)
+      assert.ok(inPart < inCompany, `${inPart} for a fit in part, ${inCompany} for a good one`)
+    },
+
+    async 'a floor leaves out what scores below it'({ store }) {
+      await store.write(notes.map(text => ({ text })))
+      const query = 'the failed deployment of the billing service and the payment gateway'
+      const all = (await store.find(query, { floor: 0, limit: 100 })).hits
+      assert.ok(all.length >= 2)
+      const floor = all[0]?.score as number
+      const best = (await store.find(query, { floor, limit: 100 })).hits
+      assert.deepEqual(
+        best.map(hit => hit.id),
+        all.filter(hit => hit.score >= floor).map(hit => hit.id),
+      )
+      assert.ok(best.length < all.length)
+    },
+
+    async 'five hits by default, as many as asked for otherwise'({ store }) {
+      await store.write(
+        Array.from({ length: 12 }, (_, i) => ({ text: `The lighthouse keeper's log, page ${i}` })),
+      )
+      assert.equal((await found(store, 'lighthouse keeper log')).length, 5)
+      assert.equal((await found(store, 'lighthouse keeper log', { limit: 2 })).length, 2)
+      assert.equal((await found(store, 'lighthouse keeper log', { limit: 12 })).length, 12)
+    },
+
+    async 'any script is found in its own words'({ store }) {
+      const texts = {
+        '用户喜欢在早上喝绿茶。': '早上喝什么茶',
+        '数据库的密码每三个月更换一次。': '数据库密码',
+        '会議は金曜日の午後に移動しました。': '金曜日の会議',
+        'Встреча перенесена на пятницу.': 'встреча в пятницу',
+        '회의는 금요일로 옮겨졌습니다.': '회의 금요일',
+        'Le café de la gare ferme à minuit.': 'café gare',
+        'Die Straße nach Köln ist gesperrt.': 'Straße Köln',
+      }
+      await store.write(Object.keys(texts).map(text => ({ text })))
+      for (const [text, query] of Object.entries(texts)) {
+        assert.equal((await found(store, query))[0], text, query)
+      }
+    },
+
+    async 'identifiers, versions and addresses are found as they are written'({ store }) {
+      const texts = {
+        'We pinned the parser to v1.3 for now.': 'v1.3',
+        'Write to ada@example.org about the contract.': 'ada@example.org',
+        'The bug is in parseHttpHeader of the proxy.': 'parseHttpHeader',
+        'Set MAX_RETRY_COUNT in the environment.': 'MAX_RETRY_COUNT',
+      }
+      await store.write([...Object.keys(texts), ...notes].map(text => ({ text })))
+      for (const [text, query] of Object.entries(texts)) {
+        assert.equal((await found(store, query))[0], text, query)
+      }
+    },
+
+    async 'finding by words says so'({ store }) {
+      await keep(store, 'The tide is high.')
+      const { hits, mode, fellBack } = await store.find('tide', { mode: 'words' })
+      assert.equal(hits.length, 1)
+      assert.equal(mode, 'words')
+      assert.equal(fellBack, undefined)
+    },
+
+    async 'a filter means the same to list and to find'({ store }) {
+      await store.write(filtered)
+      for (const [filter, texts] of filters) {
+        const what = JSON.stringify(filter)
+        const names = texts.map(text => `memo ${text}`)
+        assert.deepEqual(await listed(store, filter), names, `list ${what}`)
+        const hits = await found(store, 'memo', { ...filter, floor: 0, limit: 100 })
+        assert.deepEqual(hits.sort(), names, `find ${what}`)
+      }
+    },
+
+    async 'a filter leaves its limit of hits, however many others fit better'({ store }) {
+      await store.write([
+        ...Array.from({ length: 60 }, () => ({ text: 'otter otter otter', scope: 'user/eve' })),
+        { text: 'One otter among many other animals of the river bank.', scope: 'user/ada' },
+      ])
+      const hits = await found(store, 'otter', { scope: 'user/ada', floor: 0 })
+      assert.deepEqual(hits, ['One otter among many other animals of the river bank.'])
+    },
+  }
+}
+
+const filtered: readonly NewMemory[] = [
+  { text: 'memo a', scope: 'user/ada', category: 'fact', tags: ['x', 'y'], at: 1000 },
+  { text: 'memo b', scope: 'user/eve', category: 'preference', tags: ['x'], at: 2000, standing: 'rejected' },
+  { text: 'memo c', scope: 'username', category: 'fact', metadata: { team: 'a', size: 3 }, at: 3000 },
+  {
+    text: 'memo d',
+    scope: 'agent/ada',
+    category: 'own kind',
+    metadata: { team: 'b', deep: { a: [1] } },
+    at: 4000,
+  },
+  { text: 'memo e', scope: 'user', tags: ['%', "'; --"], at: 5000 },
+]
+
+const filters: readonly (readonly [MemoryFilter, readonly string[]])[] = [
+  [{}, ['a', 'b', 'c', 'd', 'e']],
+  [{ scope: 'user/ada' }, ['a']],
+  [{ scope: 'user' }, ['a', 'b', 'e']],
+  [{ scope: ['user/eve', 'agent'] }, ['b', 'd']],
+  [{ scope: 'user/a' }, []],
+  [{ scope: 'us%' }, []],
+  [{ category: 'fact' }, ['a', 'c', 'e']],
+  [{ category: ['preference', 'own kind'] }, ['b', 'd']],
+  [{ tags: ['x'] }, ['a', 'b']],
+  [{ tags: ['x', 'y'] }, ['a']],
+  [{ tags: ['%'] }, ['e']],
+  [{ tags: ["'; --", '%'] }, ['e']],
+  [{ metadata: { team: 'a' } }, ['c']],
+  [{ metadata: { size: 3, team: 'a' } }, ['c']],
+  [{ metadata: { size: '3' } }, []],
+  [{ metadata: { deep: { a: [1] } } }, ['d']],
+  [{ since: 2000 }, ['b', 'c', 'd', 'e']],
+  [{ until: 2000 }, ['a']],
+  [{ since: 2000, until: 4000 }, ['b', 'c']],
+  [{ standing: 'rejected' }, ['b']],
+  [{ standing: 'adopted', scope: 'user' }, ['a', 'e']],
+]

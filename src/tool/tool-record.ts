@@ -1,0 +1,34 @@
+import type { Digest } from '../base/digest.ts'
+import type { JsonObject } from '../base/json.ts'
+import type { FileChange, ToolOutcome } from '../session/chunk.ts'
+
+/** A call that ran, as the journal keeps it: everything that its chunk says of it. */
+export interface ToolRecord {
+  readonly outcome: ToolOutcome
+  readonly durationMs: number
+  readonly evidence?: ToolEvidence
+}
+
+/** Where a call ran, and what it did to files. */
+export interface ToolEvidence {
+  /** The sandbox: backend, id and folder. */
+  readonly ranOn?: JsonObject
+  /** Tree digests of the workspace when the call began and ended. */
+  readonly before?: Digest
+  readonly tree?: Digest
+  readonly files?: readonly FileChange[]
+  /** How many more files it changed than are listed. */
+  readonly moreFiles?: number
+  readonly drift?: Drift
+  /** The files that a resumed run found and put away, to go on from those on record. */
+  readonly putAway?: Digest
+  /** Why the files could not be kept, when they could not. */
+  readonly problem?: string
+}
+
+/** What no tool changed since one last looked: a person edited, a watcher wrote. */
+export interface Drift {
+  readonly from: Digest
+  readonly to: Digest
+  readonly files: readonly FileChange[]
+}

@@ -1,0 +1,199 @@
+import { describe, expect, it } from 'vitest'
+import { Parallel } from '../../src/flow/parallel.ts'
+import { Workflow } from '../../src/flow/workflow.ts'
+import type { OpenApproval } from '../../src/run/run.ts'
+import type { Session } from '../../src/session/session.ts'
+import type { ApprovalRequest } from '../../src/tool/approval.ts'
+import { tool } from '../../src/tool/tool.ts'
+import { counted, elsewhere, fresh, say } from './journal/make.ts'
+import { agentWith, failureOf, kinds } from './make.ts'
+
+function shop() {
+  const paid: number[] = []
+  const pay = tool({
+    name: 'pay',
+    description: 'Pays.',
+    input: { type: 'object', properties: { amount: { type: 'number' } }, required: ['amount'] },
+    approval: true,
+    run: ({ amount }: { amount: number }) => {
+      paid.push(amount)
+      return `paid ${amount}`
+    },
+  })
+  return { pay, paid }
+}
+const pays = (...amounts: number[]) => ({
+  toolCalls: amounts.map(amount => ({ name: 'pay', args: { amount } })),
+})
+const open = (error: { data: object }) => (error.data as { approvals: OpenApproval[] }).approvals
+
+async function parked(options: { approveWithin?: number } = {}) {
+  const { runtime, store } = await fresh()
+  const { pay, paid } = shop()
+  const look = counted('look', 'pure')
+  const tools = [pay, look.tool]
+  const turn = { toolCalls: [{ name: 'look' }, ...pays(50, 60).toolCalls] }
+  const { agent } = agentWith([turn, 'done'], { tools, ...options })
+  const pending = runtime.run(agent, say())
+  const error = await failureOf(pending)
+  const rest = () => agentWith(['done'], { tools, ...options }).agent
+  return { store, runtime, error, run: pending.runId, paid, look: look.counter, rest }
+}
+
+describe('a call that needs approval, with nobody there', () => {
+  it('parks the run: what was not asked about is done, the questions are open and kept', async () => {
+    const { store, error, run, paid, look } = await parked()
+    expect(error.code).toBe('run-waiting')
+    expect(open(error)).toMatchObject([
+      { tool: 'pay', args: { amount: 50 }, question: 'pay asks for approval.' },
+      { tool: 'pay', args: { amount: 60 } },
+    ])
+    expect(await store.runs.get(run)).toMatchObject({
+      status: 'waiting',
+      owner: null,
+      output: error.session.id,
+    })
+    expect(kinds(await store.sessions.get(error.session.id))).toEqual([
+      ...['user', 'assistant', 'tool-result'],
+      ...['approval', 'approval'],
+    ])
+    expect(error.session.pending.filter(({ kind }) => kind === 'approval')).toHaveLength(2)
+    expect([paid, look.ran]).toEqual([[], 1])
+  })
+
+  it('goes on when another process has decided: approved, edited, rejected or answered', async () => {
+    const { store, error, run, paid, look, rest } = await parked()
+    const [first, second] = open(error) as [OpenApproval, OpenApproval]
+    const other = elsewhere(store)
+    await other.decide(run, first.approval, {
+      verdict: 'edited',
+      by: 'ada',
+      edit: { amount: 5 },
+      digest: first.digest,
+    })
+    const still = await failureOf(other.resume(run, rest()))
+    expect(open(still).map(({ approval }) => approval)).toEqual([second.approval])
+    expect(paid).toEqual([5])
+    await other.decide(run, second.approval, { verdict: 'rejected', by: 'ada', reason: 'too much' })
+    const out = await other.resume(run, rest())
+    expect([paid, look.ran]).toEqual([[5], 1])
+    const outcomes = out.chunks.flatMap(chunk => (chunk.kind === 'tool-result' ? [chunk.outcome] : []))
+    expect(outcomes).toMatchObject([{}, { value: 'paid 5' }, { kind: 'denied', reason: 'too much' }])
+    const decided = out.chunks.filter(chunk => chunk.kind === 'approval' && chunk.verdict !== undefined)
+    expect(decided).toMatchObject([
+      { verdict: 'edited', decidedBy: 'ada', args: { amount: 5 } },
+      { verdict: 'rejected', decidedBy: 'ada', reason: 'too much' },
+    ])
+    expect(await other.replay(run, rest())).toMatchObject({ ok: true, state: out.state })
+    expect(paid).toEqual([5])
+  })
+
+  it('takes an answer for the result, and does not run', async () => {
+    const { runtime, error, run, paid, rest } = await parked()
+    for (const { approval } of open(error))
+      await runtime.decide(run, approval, { verdict: 'answered', by: 'ada', answer: { receipt: 7 } })
+    const out = await runtime.resume(run, rest())
+    expect(paid).toEqual([])
+    expect(out.chunks.at(-2)).toMatchObject({ outcome: { kind: 'value', value: { receipt: 7 } } })
+  })
+
+  it('refuses a decision about other arguments, a second one, and one about nothing', async () => {
+    const { runtime, error, run } = await parked()
+    const [{ approval }] = open(error) as [OpenApproval]
+    const decision = { verdict: 'approved', by: 'ada' } as const
+    await expect(runtime.decide(run, approval, { ...decision, digest: 'other' })).rejects.toThrow(
+      'other arguments',
+    )
+    await expect(runtime.decide(run, approval, { ...decision, verdict: 'edited' })).rejects.toThrow(
+      'has no edit',
+    )
+    await runtime.decide(run, approval, decision)
+    await expect(runtime.decide(run, approval, decision)).rejects.toThrow('decided already')
+    await expect(runtime.decide(run, 'nothing', decision)).rejects.toThrow('was never asked')
+  })
+
+  it('expires: nobody can decide any more, and the run goes on without it', async () => {
+    const { runtime, error, run, paid, rest } = await parked({ approveWithin: 1 })
+    const [{ approval, until }] = open(error) as [OpenApproval]
+    while (Date.now() <= (until as number)) await new Promise(resolve => setImmediate(resolve))
+    const late = await failureOf(runtime.decide(run, approval, { verdict: 'approved', by: 'ada' }))
+    expect(late.code).toBe('unknown-approval')
+    const out = await runtime.resume(run, rest())
+    expect(paid).toEqual([])
+    expect(out.chunks.filter(chunk => chunk.kind === 'approval' && chunk.verdict === 'expired')).toHaveLength(
+      2,
+    )
+  })
+})
+
+describe('a handler', () => {
+  it('decides at once, and its decision is on record: a replay does not ask', async () => {
+    const { runtime } = await fresh()
+    const { pay, paid } = shop()
+    const asked: ApprovalRequest[] = []
+    const { agent } = agentWith([pays(50), 'done'], {
+      tools: [pay],
+      approve: request => {
+        asked.push(request)
+        return { verdict: 'approved', by: 'ada' }
+      },
+    })
+    const pending = runtime.run(agent, say())
+    await pending
+    expect(await runtime.replay(pending.runId, agent)).toMatchObject({ ok: true })
+    expect([asked.length, paid]).toEqual([1, [50]])
+  })
+})
+
+describe('a branch that waits', () => {
+  it('lets the others finish, and all questions of the run are told at once', async () => {
+    const { runtime } = await fresh()
+    const { pay, paid } = shop()
+    const waits = agentWith([pays(1)], { tools: [pay] }).agent
+    const slow = agentWith([{ text: 'slow', delayMs: 5 }])
+    const also = agentWith([pays(2)], { tools: [pay] }).agent
+    const team = new Parallel({ waits, slow: slow.agent, also })
+    const pending = runtime.run(team, say())
+    const error = await failureOf(pending)
+    expect(open(error).map(({ args }) => args)).toEqual([{ amount: 1 }, { amount: 2 }])
+    for (const { approval } of open(error))
+      await runtime.decide(pending.runId, approval, { verdict: 'approved', by: 'ada' })
+    const rest = () => agentWith(['done'], { tools: [pay] }).agent
+    const resumed = new Parallel({ waits: rest(), slow: agentWith([]).agent, also: rest() })
+    await runtime.resume(pending.runId, resumed)
+    expect(paid.sort()).toEqual([1, 2])
+    expect(slow.model.calls).toHaveLength(1)
+  })
+
+  it('parks the run also from inside an agent that is a tool', async () => {
+    const { runtime } = await fresh()
+    const { pay, paid } = shop()
+    const clerk = agentWith([pays(3), 'bought'], { tools: [pay], name: 'clerk' }).agent
+    const { agent } = agentWith([{ toolCalls: [{ name: 'buy', args: { request: 'a pen' } }] }, 'done'], {
+      tools: [clerk.asTool({ name: 'buy', description: 'Buys.' })],
+    })
+    const pending = runtime.run(agent, say())
+    const error = await failureOf(pending)
+    expect(open(error)).toMatchObject([{ args: { amount: 3 } }])
+    await runtime.decide(pending.runId, open(error)[0]?.approval as string, {
+      verdict: 'approved',
+      by: 'ada',
+    })
+    expect((await runtime.resume(pending.runId, agent)).text).toBe('done')
+    expect(paid).toEqual([3])
+  })
+
+  it('is still waiting when the code around it takes the error for a failure', async () => {
+    const { runtime, store } = await fresh()
+    const { pay } = shop()
+    class Swallowing extends Workflow {
+      agent = agentWith([pays(1)], { tools: [pay] }).agent
+      forward(session: Session) {
+        return this.agent(session).catch(() => session)
+      }
+    }
+    const pending = runtime.run(new Swallowing(), say())
+    expect((await failureOf(pending)).code).toBe('run-waiting')
+    expect((await store.runs.get(pending.runId)).status).toBe('waiting')
+  })
+})

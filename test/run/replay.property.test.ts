@@ -1,0 +1,172 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { Agent } from '../../src/flow/agent.ts'
+import { Parallel } from '../../src/flow/parallel.ts'
+import { Selector } from '../../src/flow/selector.ts'
+import { Sequential } from '../../src/flow/sequential.ts'
+import { Workflow } from '../../src/flow/workflow.ts'
+import type { ModelRequest } from '../../src/model/spec.ts'
+import { Session } from '../../src/session/session.ts'
+import { scripted } from '../../src/testing/scripted.ts'
+import { tool } from '../../src/tool/tool.ts'
+import { fresh } from './journal/make.ts'
+
+/** A tree of what workflows can do with sessions. */
+type Plan =
+  | { readonly kind: 'say' }
+  | { readonly kind: 'tools'; readonly calls: number }
+  | { readonly kind: 'samples'; readonly count: number }
+  | { readonly kind: 'forks'; readonly parts: readonly Plan[] }
+  | { readonly kind: 'parallel'; readonly parts: readonly Plan[] }
+  | { readonly kind: 'select'; readonly parts: readonly Plan[] }
+  | { readonly kind: 'then'; readonly parts: readonly Plan[] }
+
+const { plan } = fc.letrec<{ plan: Plan }>(tie => {
+  const parts = fc.array(tie('plan'), { minLength: 1, maxLength: 3 })
+  const branch = (kind: 'forks' | 'parallel' | 'select' | 'then') =>
+    fc.record({ kind: fc.constant(kind), parts })
+  return {
+    plan: fc.oneof(
+      { maxDepth: 3, withCrossShrink: true },
+      fc.constant({ kind: 'say' as const }),
+      fc.record({ kind: fc.constant('tools' as const), calls: fc.integer({ min: 1, max: 3 }) }),
+      fc.record({ kind: fc.constant('samples' as const), count: fc.integer({ min: 2, max: 3 }) }),
+      ...(['forks', 'parallel', 'select', 'then'] as const).map(branch),
+    ),
+  }
+})
+
+/** Answers that differ from call to call, after delays that differ from seed to seed: what is said is a matter of the run, not of the input. */
+class World {
+  #said = 0
+  readonly #delays: number[]
+
+  constructor(delays: readonly number[]) {
+    this.#delays = [...delays]
+  }
+
+  model(answer: (n: number, request: ModelRequest) => object) {
+    return scripted(request => {
+      const n = this.#said++
+      return { ...answer(n, request), delayMs: this.#delays[n % this.#delays.length] as number }
+    })
+  }
+}
+
+function build(plan: Plan, world: World): Workflow {
+  const options = { builtins: false } as const
+  switch (plan.kind) {
+    case 'say':
+      return new Agent('Say.', { ...options, model: world.model(n => ({ text: `said ${n}` })) })
+    case 'tools': {
+      let ran = 0
+      const roll = tool({
+        name: 'roll',
+        description: 'Rolls.',
+        input: { type: 'object' },
+        effect: 'read',
+        run: () => ++ran,
+      })
+      const toolCalls = Array.from({ length: plan.calls }, () => ({ name: 'roll' }))
+      const model = world.model((n, { messages }) =>
+        messages.at(-1)?.role === 'tool' ? { text: `rolled ${n}` } : { toolCalls },
+      )
+      return new Agent('Roll.', { ...options, model, tools: [roll] })
+    }
+    case 'samples':
+      return new Samples(build({ kind: 'tools', calls: 2 }, world), plan.count)
+    case 'forks':
+      return new Forks(plan.parts.map(part => build(part, world)))
+    case 'parallel':
+      return new Parallel(plan.parts.map(part => build(part, world)))
+    case 'select':
+      return new Chooser(
+        plan.parts.map(part => build(part, world)),
+        new Selector({
+          model: world.model(n => ({ text: `{"reason":"r","choice":"w${n % plan.parts.length}"}` })),
+        }),
+      )
+    case 'then':
+      return new Sequential(...plan.parts.map(part => build(part, world)))
+  }
+}
+
+class Samples extends Workflow {
+  readonly part: Workflow
+  readonly count: number
+  constructor(part: Workflow, count: number) {
+    super()
+    this.part = part
+    this.count = count
+  }
+  async forward(session: Session) {
+    const made = await Promise.all(Array.from({ length: this.count }, () => this.part(session)))
+    return session.user(made.map(one => one.text).join('|'))
+  }
+}
+
+class Forks extends Workflow {
+  readonly parts: readonly Workflow[]
+  constructor(parts: readonly Workflow[]) {
+    super()
+    this.parts = parts
+  }
+  async forward(session: Session) {
+    const forks = session.forks(this.parts.length)
+    const [first, ...rest] = await Promise.all(this.parts.map((part, i) => part(forks[i] as Session)))
+    return (first as Session).merge(rest.length > 0 ? rest : [session])
+  }
+}
+
+class Chooser extends Workflow {
+  readonly parts: readonly Workflow[]
+  readonly selector: Selector
+  constructor(parts: readonly Workflow[], selector: Selector) {
+    super()
+    this.parts = parts
+    this.selector = selector
+    for (const [i, part] of parts.entries()) {
+      part.description = `Number ${i}.`
+      Object.defineProperty(part, 'name', { value: `w${i}` })
+    }
+  }
+  async forward(session: Session) {
+    const next = await this.selector(session, ...this.parts)
+    return next(session)
+  }
+}
+
+const delays = fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 7 })
+
+it('any run replays to the same state, whatever order its parts finish in', async () => {
+  await fc.assert(
+    fc.asyncProperty(plan, delays, delays, async (made, one, other) => {
+      const { runtime } = await fresh()
+      const pending = runtime.run(build(made, new World(one)), Session.fromUserMessage('go'))
+      const out = await pending
+      const report = await runtime.replay(pending.runId, build(made, new World(other)))
+      expect(report.divergence?.message).toBeUndefined()
+      expect(report).toMatchObject({ ok: true, state: out.state })
+    }),
+    { numRuns: 100 },
+  )
+}, 120_000)
+
+it('a run begun twice with the same outcomes makes the same keys, in any order', async () => {
+  await fc.assert(
+    fc.asyncProperty(plan, delays, delays, async (made, one, other) => {
+      const { runtime, store } = await fresh()
+      const first = runtime.run(build(made, new World(one)), Session.fromUserMessage('go'))
+      await first
+      const second = runtime.run(build(made, new World(other)), Session.fromUserMessage('go'), {
+        reuse: first.runId,
+      })
+      expect((await second).state).toBe((await first).state)
+      const keys = async (run: string) =>
+        (await store.runs.journal(run)).map(({ key, occurrence }) => `${key} ${occurrence}`).sort()
+      expect(await keys(second.runId)).toEqual(await keys(first.runId))
+      expect((await runtime.report(second.runId)).paid.calls).toBe(0)
+    }),
+    { numRuns: 25 },
+  )
+}, 120_000)
