@@ -35,6 +35,7 @@ export default defineConfig({
       },
       { test: { name: 'model', include: ['test/model/**/*.test.ts'] } },
       { test: { name: 'evidence', include: ['test/evidence/**/*.test.ts'], testTimeout: 60_000 } },
+      { test: { name: 'cli', include: ['test/cli/**/*.test.ts'], testTimeout: 120_000 } },
       { test: { name: 'house', include: ['test/house/**/*.test.ts'], testTimeout: 120_000 } },
     ],
   },

@@ -1,6 +1,8 @@
+import { defaultFloor } from '../src/memory/calibrate.ts'
 import { localMemory } from '../src/memory/drivers/local/local-memory.ts'
 import { type Bench, judge, type Target, valueAtLeast, valueBelow } from './harness.ts'
-import { type Corpus, locomo, missing, xquad } from './memory/data.ts'
+import { type Corpus, halves, locomo, missing, xquad } from './memory/data.ts'
+import { floorEffects } from './memory/floor.ts'
 import { openRath, ours } from './memory/quality.ts'
 import { measureSpeed, type Percentiles } from './memory/speed.ts'
 
@@ -36,17 +38,31 @@ export const bench: Bench = async report => {
     line('recall10', 'recall@10', least.recall10)
     line('mrr', 'MRR', least.mrr)
   }
+  const floors = async (what: string, corpora: readonly Corpus[]) => {
+    for (const { floor, kept, empty } of await floorEffects(backend, corpora, [defaultFloor, 0.15])) {
+      const at = `${what}, floor ${floor}`
+      report({ what: `${at}: answers among ten hits that it keeps`, ours: { value: kept, unit: 'percent' } })
+      report({
+        what: `${at}: questions about something else that come back empty`,
+        ours: { value: empty, unit: 'percent' },
+      })
+    }
+  }
   const noLocomo = missing('locomo-1-5.json')
   if (noLocomo) console.error(`  left out: ${noLocomo}`)
   else {
     const conversations = locomo()
-    await compare('LoCoMo 1–3 (tuned on)', conversations.slice(0, 3))
-    await compare('LoCoMo 4–5 (held out)', conversations.slice(3))
+    await compare('LoCoMo 1–3', conversations.slice(0, 3))
+    await compare('LoCoMo 4–5', conversations.slice(3))
     await compare('LoCoMo 1–5', conversations, { recall10: 72, mrr: 0.52 })
+    await floors('LoCoMo', conversations)
   }
   const noXquad = missing('xquad-zh-part1.json')
   if (noXquad) console.error(`  left out: ${noXquad}`)
-  else await compare('Chinese XQuAD', [xquad()], { recall10: 96 })
+  else {
+    await compare('Chinese XQuAD', [xquad()], { recall10: 96 })
+    await floors('Chinese XQuAD, in two halves', halves(xquad()))
+  }
 
   for (const entries of [1_000, 100_000, ...(process.env.OPENRATH_BENCH_MILLION ? [1_000_000] : [])]) {
     const speed = await measureSpeed(backend, entries)

@@ -3,6 +3,36 @@ import './base/node-version.ts'
 export type { Digest } from './base/digest.ts'
 export { type Blame, type ErrorCode, RathError, type Retry } from './base/errors.ts'
 export type { Json, JsonObject } from './base/json.ts'
+export {
+  type BisectCheck,
+  type Bisection,
+  type BisectOptions,
+  bisect,
+  type FirstFailing,
+  type Probe,
+} from './evidence/bisect.ts'
+export {
+  type BlamedChunk,
+  type BlamedLine,
+  type BlameOptions,
+  blame,
+  type SeenChunk,
+} from './evidence/blame.ts'
+export { type Bundle, type BundleRun, readBundle } from './evidence/bundle/read.ts'
+export type { BundleProblem, BundleVerification } from './evidence/bundle/verification.ts'
+export { type VerifyOptions, verifyBundle } from './evidence/bundle/verify.ts'
+export { type BundleOptions, writeBundle } from './evidence/bundle/write.ts'
+export { type AtifOptions, toATIF } from './evidence/exports/atif.ts'
+export type { AtifStep, AtifTrajectory } from './evidence/exports/atif-format.ts'
+export { type OpenAIMessage, toOpenAIMessages } from './evidence/exports/openai.ts'
+export {
+  type PreferenceOptions,
+  type PreferencePair,
+  preferencePairs,
+} from './evidence/exports/preference.ts'
+export { toUIMessages, type UIMessage, type UIPart } from './evidence/exports/ui.ts'
+export type { Producer } from './evidence/producer.ts'
+export type { SignatureReport, SigningKey } from './evidence/signature.ts'
 export * as flow from './flow/flow.ts'
 export {
   Agent,
@@ -44,6 +74,30 @@ export {
   Workflow,
   type WorkflowJson,
 } from './flow/flow.ts'
+export { type LocalMemoryOptions, localMemory } from './memory/drivers/local/local-memory.ts'
+export type { AiEmbeddingModel, Embedder } from './memory/embedding.ts'
+export type {
+  CommitOptions,
+  Committed,
+  FindOptions,
+  Found,
+  Hit,
+  Memory,
+  MemoryBackend,
+  MemoryCapabilities,
+  MemoryChange,
+  MemoryFilter,
+  MemoryPage,
+  MemoryRef,
+  MemorySource,
+  MemorySpec,
+  MemoryStanding,
+  MemoryStore,
+  MemoryTree,
+  NewMemory,
+  Resource,
+  WriteOptions,
+} from './memory/spec.ts'
 export { type Price, type PriceTable, priceOf } from './model/prices.ts'
 export { Provider, type ProviderBudget, type ProviderOptions } from './model/provider.ts'
 export type { ModelLike } from './model/resolve.ts'
@@ -67,6 +121,11 @@ export type { Divergence, DivergenceCause } from './run/divergence.ts'
 export { type EffectOptions, effect, type ForwardContext } from './run/effect.ts'
 export type { EventListener, RunEnd, RunEvent } from './run/event.ts'
 export type { Keep } from './run/keep.ts'
+export type { RecallOptions, RememberOptions } from './run/memory/agent-memory.ts'
+export type { CommitMemoryOptions } from './run/memory/commit.ts'
+export { extractionPrompt } from './run/memory/extract.ts'
+export type { MemoryLike } from './run/memory/memories.ts'
+export type { RecallPolicy } from './run/memory/recall-policy.ts'
 export { openStore } from './run/open-store.ts'
 export { PendingSession } from './run/pending-session.ts'
 export type { ReplayReport } from './run/replay.ts'
@@ -83,6 +142,8 @@ export {
   type RuntimeOptions,
 } from './run/runtime.ts'
 export type { Unfinished } from './run/unfinished.ts'
+export { type IsolatedOptions, isolatedBackend } from './sandbox/drivers/isolated/driver.ts'
+export type { IsolatedLimits, IsolatedSpec } from './sandbox/drivers/isolated/isolated-spec.ts'
 export { type LocalOptions, localBackend } from './sandbox/drivers/local/driver.ts'
 export type { LocalSpec } from './sandbox/drivers/local/local-spec.ts'
 export type {
@@ -93,6 +154,7 @@ export type {
   FileEntry,
   FileKind,
   FileStat,
+  HostFolder,
   Sandbox,
   SandboxBackend,
   SandboxCapabilities,
@@ -116,6 +178,7 @@ export type {
 } from './session/chunk.ts'
 export type { ChunkList } from './session/chunk-list.ts'
 export type { SessionDiff } from './session/diff.ts'
+export type { FileConflict, OnConflict, Settlement } from './session/files.ts'
 export { type GraphEdge, type GraphNode, type SessionGraph, sessionGraph } from './session/graph.ts'
 export type { ReadOptions } from './session/jsonl/read.ts'
 export type { Lineage, Operation, OperationOptions } from './session/lineage.ts'

@@ -85,3 +85,19 @@ export function xquad(): Corpus {
   }
   return { name: 'XQuAD-zh', entries, questions }
 }
+
+/** One corpus as two that know nothing of each other: the first half of its series, and the rest. */
+export function halves({ name, entries, questions }: Corpus): [Corpus, Corpus] {
+  const series = [...new Set(entries.map(entry => entry.series))]
+  const first = new Set(series.slice(0, series.length / 2))
+  const half = (isFirst: boolean): Corpus => {
+    const own = entries.filter(entry => first.has(entry.series) === isFirst)
+    const ids = new Set(own.map(({ id }) => id))
+    return {
+      name,
+      entries: own,
+      questions: questions.filter(({ relevant }) => relevant.some(id => ids.has(id))),
+    }
+  }
+  return [half(true), half(false)]
+}

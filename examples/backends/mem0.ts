@@ -1,13 +1,14 @@
 // A memory backend of your own: mem0's REST API behind the same interface as ours, in a hundred lines and with fetch alone.
 // Run with MEM0_API_KEY it asks mem0; without, a few lines at the end answer in its place.
-import { RathError, type Session } from 'openrath'
-import type { testMemory } from 'openrath/testing'
-
-type MemoryBackend = Parameters<typeof testMemory>[0]
-type MemoryStore = Awaited<ReturnType<MemoryBackend['open']>>
-type NewMemory = Parameters<MemoryStore['write']>[0][number]
-type Memory = Awaited<ReturnType<MemoryStore['write']>>[number]
-type Filter = Exclude<Parameters<MemoryStore['forget']>[0], string>
+import {
+  type Memory,
+  type MemoryBackend,
+  type MemoryFilter,
+  type MemoryStore,
+  type NewMemory,
+  RathError,
+  type Session,
+} from 'openrath'
 
 /** What mem0 knows of a memory. Everything that it has no field for travels in `metadata.rath`. */
 interface Mem0 {
@@ -37,7 +38,7 @@ export function mem0(apiKey: string, ask: typeof fetch = fetch): MemoryBackend {
   function open(user: string): MemoryStore {
     const filters = { user_id: user }
     const one = (ref: string) => `/v1/memories/${encodeURIComponent(ref.split('/').at(-1) ?? '')}/`
-    const all = async (filter: Filter = {}) => {
+    const all = async (filter: MemoryFilter = {}) => {
       const found: Mem0[] = []
       for (let page = 1, more = true; more; page++) {
         const answer = await call<{ results: Mem0[]; next: string | null }>(
@@ -148,7 +149,7 @@ function toMemory({ id, memory, metadata: { rath } }: Mem0): Memory {
 
 function fits(
   entry: Memory,
-  { scope, category, tags = [], since = -Infinity, until = Infinity }: Filter,
+  { scope, category, tags = [], since = -Infinity, until = Infinity }: MemoryFilter,
 ): boolean {
   const within = (one: string) => `${entry.scope}/`.startsWith(`${one}/`)
   return (

@@ -6,7 +6,7 @@ import { indent, oneLine, plain } from './text.ts'
 export function chunkLines(chunk: Chunk, output: Output, isFull: boolean): string {
   const place = output.paint('dim', String(chunk.index).padStart(4))
   const kind = output.paint('cyan', chunk.kind.padEnd(11))
-  const room = Math.max(40, (output.stdout.columns ?? 120) - 18)
+  const room = Math.max(40, output.width(output.stdout) - 18)
   if (!isFull)
     return `${place} ${kind} ${oneLine([prefix(chunk), said(chunk)].filter(Boolean).join(' '), room)}`
   const about = [

@@ -4,10 +4,29 @@ import type { CommandFile } from './command.ts'
 export const commands: Readonly<Record<string, { readonly summary: string; load(): Promise<CommandFile> }>> =
   {
     run: { summary: 'run the workflow that a file exports', load: () => import('./commands/run.ts') },
+    chat: {
+      summary: 'talk with an agent that works in this folder',
+      load: () => import('./commands/chat.ts'),
+    },
     ls: { summary: 'list sessions or runs, newest first', load: () => import('./commands/ls.ts') },
     show: { summary: 'show a session or a run', load: () => import('./commands/show.ts') },
     graph: { summary: 'draw how sessions came from each other', load: () => import('./commands/graph.ts') },
     diff: { summary: 'compare two sessions: chunks, files, cost', load: () => import('./commands/diff.ts') },
+    blame: {
+      summary: 'say who wrote a line or a statement, and from what',
+      load: () => import('./commands/blame.ts'),
+    },
+    bisect: {
+      summary: 'find the step after which a command fails',
+      load: () => import('./commands/bisect.ts'),
+    },
+    verify: {
+      summary: 'recompute every digest of a file or a session',
+      load: () => import('./commands/verify.ts'),
+    },
+    export: { summary: 'write sessions and runs to one file', load: () => import('./commands/export.ts') },
+    import: { summary: 'read such a file into the store', load: () => import('./commands/import.ts') },
+    keys: { summary: 'make and list the keys that sign exports', load: () => import('./commands/keys.ts') },
     approve: { summary: 'decide what waiting runs ask', load: () => import('./commands/approve.ts') },
     resume: {
       summary: 'go on with a run that waits or was cut off',
@@ -17,6 +36,10 @@ export const commands: Readonly<Record<string, { readonly summary: string; load(
       summary: 'run again with recorded outcomes, and compare',
       load: () => import('./commands/replay.ts'),
     },
+    memory: { summary: 'look at what agents remember', load: () => import('./commands/memory.ts') },
+    doctor: { summary: 'say what works here and what to fix', load: () => import('./commands/doctor.ts') },
+    init: { summary: 'write a small project that runs', load: () => import('./commands/init.ts') },
+    gc: { summary: 'free what nothing needs any more', load: () => import('./commands/gc.ts') },
     completion: {
       summary: 'print a completion script for your shell',
       load: () => import('./commands/completion.ts'),

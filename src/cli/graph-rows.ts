@@ -1,25 +1,49 @@
+import type { Digest } from '../base/digest.ts'
 import type { GraphNode } from '../session/graph.ts'
-import type { Store } from '../store/spec.ts'
+import type { SessionRow, Store } from '../store/spec.ts'
 
-/** All sessions of a store, oldest first. Parents that it does not have any more are taken out of the lineages. */
-export async function graphRows(
-  store: Store,
-): Promise<{ readonly rows: readonly GraphNode[]; readonly missing: number }> {
-  const rows: GraphNode[] = []
+/**
+ * All sessions of a store, oldest first. Most parents are never kept, being a step on the way to another session: a session then counts as
+ * a child of the kept one that its history last went through.
+ */
+export async function graphRows(store: Store): Promise<readonly GraphNode[]> {
+  const rows: SessionRow[] = []
   let cursor: string | undefined
   do {
     const page = await store.sessions.list({ limit: 1000, ...(cursor && { cursor }) })
-    for (const { id, lineage } of page.rows) rows.push({ id, lineage })
+    rows.push(...page.rows)
     cursor = page.cursor
   } while (cursor)
   rows.reverse()
   const known = new Set(rows.map(({ id }) => id))
-  const missing = new Set(rows.flatMap(({ lineage }) => lineage.parents).filter(id => !known.has(id)))
-  const whole = rows.map(({ id, lineage }) => {
-    const parents = lineage.parents.filter(parent => known.has(parent))
-    return { id, lineage: { ...lineage, parents } }
-  })
-  return { rows: missing.size === 0 ? rows : whole, missing: missing.size }
+  const byHead = new Map<Digest, SessionRow[]>()
+  for (const row of rows) if (row.head !== null) byHead.set(row.head, [...(byHead.get(row.head) ?? []), row])
+  return Promise.all(
+    rows.map(async row => {
+      const { id, lineage } = row
+      const kept = lineage.parents.filter(parent => known.has(parent))
+      if (kept.length === lineage.parents.length) return { id, lineage }
+      const through = kept.length > 0 ? undefined : await lastKept(row, byHead, store)
+      return { id, lineage: { ...lineage, parents: through ? [through] : kept } }
+    }),
+  )
+}
+
+/** The youngest older session that ended at a chunk of this one's history, the last such chunk first. */
+async function lastKept(
+  row: SessionRow,
+  byHead: ReadonlyMap<Digest, readonly SessionRow[]>,
+  store: Store,
+): Promise<string | undefined> {
+  for (const { id } of (await store.sessions.chunks(row.id)).toReversed()) {
+    const older = byHead.get(id)?.filter(other => other.id !== row.id && isBefore(other, row))
+    if (older?.length) return older.at(-1)?.id
+  }
+  return undefined
+}
+
+function isBefore(one: SessionRow, other: SessionRow): boolean {
+  return one.lineage.at - other.lineage.at < 0 || (one.lineage.at === other.lineage.at && one.id < other.id)
 }
 
 /** A session with everything that it came from and that came of it. Among siblings, only those that share a descendant. */

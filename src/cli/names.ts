@@ -43,13 +43,12 @@ export async function findEither(
     try {
       return { run: await findRun(store, name) }
     } catch (other) {
-      const nearest = [error, other].flatMap(one => ((one as RathError).data.nearest ?? []) as string[])
-      if (!(other instanceof RathError) || nearest.length === 0) throw other
-      throw new RathError(
-        'unknown-session',
-        `There is no session and no run ${show(name)}. Nearest: ${nearest.join(', ')}.`,
-        { data: { nearest } },
-      )
+      if (!(other instanceof RathError) || other.data.candidates !== undefined) throw other
+      const nearest = [error, other].flatMap(one => (one.data.nearest ?? []) as string[])
+      const hint = nearest.length > 0 ? `Nearest: ${nearest.join(', ')}.` : 'See rath ls and rath ls runs.'
+      throw new RathError('unknown-session', `There is no session and no run ${show(name)}. ${hint}`, {
+        data: { nearest },
+      })
     }
   }
 }

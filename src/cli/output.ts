@@ -40,7 +40,14 @@ export class Output {
     return this.hasColour(stream) ? styleText(style, text, { validateStream: false }) : text
   }
 
+  /** Columns of a terminal; one that does not say counts as wide. */
+  width(stream: NodeJS.WriteStream = this.stdout): number {
+    return stream.columns || usualWidth
+  }
+
   hasColour(stream: NodeJS.WriteStream): boolean {
     return stream.isTTY === true && !this.#noColour
   }
 }
+
+const usualWidth = 120

@@ -68,7 +68,7 @@ export class Progress implements Disposable {
   }
 
   #say(by: string, text: string): void {
-    const width = Math.max(40, (this.#output.stderr.columns ?? 120) - by.length - 2)
+    const width = Math.max(40, this.#output.width(this.#output.stderr) - by.length - 2)
     this.line(`${this.#output.paint('dim', by, this.#output.stderr)} ${oneLine(text, width)}`)
   }
 
@@ -81,8 +81,8 @@ export class Progress implements Disposable {
   #draw(): void {
     if (this.#timer === undefined) return
     const facts = [duration(this.#now() - this.#began), count(this.#tokens, 'token'), this.#doing]
-    const room = (this.#output.stderr.columns ?? 80) - 3
-    this.#output.stderr.write(`${frames[this.#frame]} ${oneLine(facts.filter(Boolean).join('  '), room)}`)
+    const room = this.#output.width(this.#output.stderr) - 3
+    this.#output.stderr.write(`${frames[this.#frame]} ${oneLine(facts.filter(Boolean).join(', '), room)}`)
     this.#isShown = true
   }
 

@@ -1,19 +1,21 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { cancelledError } from '../base/abort.ts'
 import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import { Breath } from '../sandbox/workspace/breath.ts'
 import type { ObjectStore } from '../sandbox/workspace/objects.ts'
-import { type NotRestored, restoreFolder } from '../sandbox/workspace/restore.ts'
+import { restoreFolder } from '../sandbox/workspace/restore.ts'
 import type { Session } from '../session/session.ts'
-import { type Cause, type FileState, fileHistory } from './file-history.ts'
-import { checkKept, type KeptFiles, openKeptFiles } from './kept-files.ts'
+import type { Store } from '../store/spec.ts'
+import { type Cause, type FileState, fileHistory, sessionsIn } from './file-history.ts'
+import { checkKept, openKeptFiles } from './kept-files.ts'
 import { type Producer, producerOf } from './producer.ts'
 import { type Answer, firstFailing } from './search-first.ts'
 
 /** Whether the files in a folder are in order. `skip` when that cannot be told of them, as with `git bisect`. */
-export type Check = (folder: string, at: Checked) => Promise<Answer | boolean> | Answer | boolean
+export type BisectCheck = (folder: string, at: Checked) => Promise<Answer | boolean> | Answer | boolean
 
 /** What a check is run on. */
 export interface Checked {
@@ -24,8 +26,10 @@ export interface Checked {
 }
 
 export interface BisectOptions {
-  /** Where the files were kept; by default where runtimes of this machine keep them. */
-  readonly files?: KeptFiles
+  /** Finds branches whose chunks a merge left out. */
+  readonly store?: Store
+  /** The folder that the runtime kept files in; by default where runtimes of this machine do. */
+  readonly workspaces?: string
   /** Checks every state instead of a few, which finds every change from passing to failing. Default false. */
   readonly every?: boolean
   /** Where scratch folders are made; the system's folder for such by default. */
@@ -35,12 +39,17 @@ export interface BisectOptions {
   readonly signal?: AbortSignal
 }
 
+/** Something that is not in the folder as it was: it was never kept, or the store has lost it. */
+export interface NotRestored {
+  readonly path: string
+  readonly why: string
+}
+
 export interface Probe extends Checked {
   /** Its place among the states, from 0: the files that the session began with. */
   readonly state: number
   readonly cause: Cause['kind']
   readonly answer: Answer
-  /** What could not be checked out: it was never kept. */
   readonly notRestored: readonly NotRestored[]
 }
 
@@ -57,11 +66,11 @@ export interface Bisection {
   /** How many states the session went through. */
   readonly states: number
   /**
-   * What the checks show of the history. `once`: every state was checked, and it went from passing to failing once. `several`: it did so more
+   * What the checks show of the history. `once`, `never`: every state was checked, and that is how often it went from passing to failing. `several`: it did so more
    * than once, `first` is one of them, and `others` are the rest that are known. `assumed`: only some were checked, and `first` is the only one
    * if what broke was never mended in between.
    */
-  readonly changes: 'once' | 'several' | 'assumed'
+  readonly changes: 'never' | 'once' | 'several' | 'assumed'
   readonly others: readonly FirstFailing[]
 }
 
@@ -79,7 +88,7 @@ export interface FirstFailing {
  */
 export async function bisect(
   session: Session,
-  check: Check,
+  check: BisectCheck,
   options: BisectOptions = {},
 ): Promise<Bisection> {
   if (typeof check !== 'function')
@@ -87,9 +96,9 @@ export async function bisect(
       'invalid-argument',
       `bisect takes a function that checks a folder, not ${show(check)}.`,
     )
-  const objects = await openKeptFiles(options.files)
+  const objects = await openKeptFiles(options.workspaces)
   try {
-    const { last } = await fileHistory(session)
+    const { last } = await fileHistory(session, options.store && sessionsIn(options.store))
     if (last === undefined) {
       throw new RathError(
         'path-missing',
@@ -98,19 +107,19 @@ export async function bisect(
     }
     return await new Bisecting(check, objects, options).from(last)
   } finally {
-    if (objects !== options.files) objects.close()
+    objects.close()
   }
 }
 
 class Bisecting {
-  readonly #check: Check
+  readonly #check: BisectCheck
   readonly #objects: ObjectStore
   readonly #options: BisectOptions
   readonly #answers = new Map<Digest, Answer>()
   readonly #probes: Probe[] = []
   readonly #numbers = new Map<FileState, number>()
 
-  constructor(check: Check, objects: ObjectStore, options: BisectOptions) {
+  constructor(check: BisectCheck, objects: ObjectStore, options: BisectOptions) {
     this.#check = check
     this.#objects = objects
     this.#options = options
@@ -122,25 +131,27 @@ class Bisecting {
     const { every = false } = this.#options
     const found = await firstFailing(line, state => this.#ask(state), { every, known: this.#known })
     const report = { probes: this.#probes, states: line.length, changes: found.changes }
-    const others = found.others.map(state => this.#describe(state))
+    const others = found.others.map(this.#describe)
     if (found.result !== 'found' && found.result !== 'suspects')
       return { ...report, result: found.result, suspects: [], others }
-    if (found.result === 'suspects')
-      return { ...report, result: 'suspects', suspects: found.suspects.map(this.#describe), others }
-    const first = await this.#insideMerge(found.first as FileState)
-    return { ...report, result: 'found', first: this.#describe(first), suspects: [], others }
+    const guilty = found.first === undefined ? found.suspects : await this.#insideMerge(found.first)
+    const [first, ...more] = guilty.map(this.#describe)
+    if (first && more.length === 0) return { ...report, result: 'found', first, suspects: [], others }
+    return { ...report, result: 'suspects', suspects: first ? [first, ...more] : [], others }
   }
 
-  /** When a merge is to blame, the side that brought it; the merge itself when every side passes. */
-  async #insideMerge(state: FileState): Promise<FileState> {
-    if (state.cause.kind !== 'merge') return state
+  /** When a merge is to blame, what broke it on the side that brought it; the merge itself when every side passes. */
+  async #insideMerge(state: FileState): Promise<readonly FileState[]> {
+    if (state.cause.kind !== 'merge') return [state]
+    const suspects: FileState[] = []
     for (const side of state.parents.slice(1)) {
       const line = lineTo(side)
       for (const one of line) if (!this.#numbers.has(one)) this.#numbers.set(one, this.#numbers.size)
       const found = await firstFailing(line, one => this.#ask(one), { every: false, known: this.#known })
       if (found.result === 'found') return this.#insideMerge(found.first as FileState)
+      if (found.result === 'suspects') suspects.push(...found.suspects)
     }
-    return state
+    return [...suspects, state]
   }
 
   readonly #known = (state: FileState): Answer | undefined => this.#answers.get(state.tree)
@@ -162,7 +173,7 @@ class Bisecting {
       const { tree, producer, state: number, cause } = this.#describe(state)
       const at = { tree, ...(producer && { producer }), ...(signal && { signal }) }
       const answer = asAnswer(await this.#check(folder, at))
-      signal?.throwIfAborted()
+      if (signal?.aborted) throw cancelledError(signal)
       this.#answers.set(tree, answer)
       const probe = { state: number, tree, cause, answer, notRestored, ...(producer && { producer }) }
       this.#probes.push(probe)

@@ -2,9 +2,9 @@ import { diffArrays } from 'diff'
 import { RathError, show } from '../base/errors.ts'
 import { entryAt, filesOf } from '../sandbox/workspace/compare.ts'
 import type { ObjectStore } from '../sandbox/workspace/objects.ts'
-import { textOf } from '../sandbox/workspace/patch.ts'
 import type { FileChange } from '../session/chunk.ts'
 import type { FileHistory, FileState } from './file-history.ts'
+import { FileVersions } from './file-versions.ts'
 import { renamedFrom } from './renames.ts'
 
 /** A line of a file, and the state of the files that first had it. */
@@ -16,8 +16,6 @@ export interface TracedLine {
   readonly path: string
 }
 
-/** Bytes of a file that is still compared line by line. */
-const largest = 8 * 1024 * 1024
 /** A file that has become another one takes seconds to compare: then all of it is new. */
 const maxEditLength = 20_000
 
@@ -27,29 +25,30 @@ const maxEditLength = 20_000
  */
 export function traceLines(history: FileHistory, path: string, objects: ObjectStore): TracedLine[] {
   const { last, states } = history
-  const lines = last && linesAt(objects, last, path)
-  if (last === undefined || lines === undefined) throw missing(history, path, objects)
+  const versions = new FileVersions(objects)
+  const file = last && versions.at(last.tree, path)
+  const lines = file && versions.lines(file)
+  if (last === undefined || lines === undefined) throw missing(last, path, objects)
   const traced: TracedLine[] = []
-  const waiting = new Map<FileState, Map<string, Line[]>>()
-  const pass = (state: FileState, at: string, moved: readonly Line[]) => {
-    if (moved.length === 0) return
-    const files = waiting.get(state) ?? new Map<string, Line[]>()
-    waiting.set(state, files.set(at, [...(files.get(at) ?? []), ...moved]))
-  }
-  pass(
+  const waiting = new Waiting()
+  waiting.add(
     last,
     path,
     lines.map((text, i) => ({ line: i + 1, text, here: i })),
   )
   // Parents stand before their children, so that each state is looked at once, with all the lines that reach it.
   for (const state of states.toReversed()) {
-    for (const [at, open] of waiting.get(state) ?? []) {
-      const left = handDown(state, at, open, objects, pass)
+    for (const [at, open] of waiting.take(state)) {
+      const left = handDown(state, at, open, versions, waiting)
       for (const { line, text } of left) traced.push({ line, text, state, path: at })
     }
-    waiting.delete(state)
   }
   return traced.sort((one, other) => one.line - other.line)
+}
+
+/** What the call that led to a state says it changed. */
+export function filesRecorded({ cause }: FileState): readonly FileChange[] {
+  return cause.kind === 'call' ? (cause.chunk.files ?? []) : []
 }
 
 interface Line {
@@ -60,35 +59,49 @@ interface Line {
   readonly here: number
 }
 
+/** Lines that are to be looked for in a state, by the path of the file there. */
+class Waiting {
+  readonly #lines = new Map<FileState, Map<string, Line[]>>()
+
+  add(state: FileState, path: string, lines: readonly Line[]): void {
+    if (lines.length === 0) return
+    const files = this.#lines.get(state) ?? new Map<string, Line[]>()
+    this.#lines.set(state, files.set(path, [...(files.get(path) ?? []), ...lines]))
+  }
+
+  take(state: FileState): Iterable<[string, Line[]]> {
+    const files = this.#lines.get(state)
+    this.#lines.delete(state)
+    return files ?? []
+  }
+}
+
 /** Gives lines to the parents that have them, and returns the rest: those are of this state. */
 function handDown(
   state: FileState,
   path: string,
   open: readonly Line[],
-  objects: ObjectStore,
-  pass: (state: FileState, path: string, lines: readonly Line[]) => void,
+  versions: FileVersions,
+  waiting: Waiting,
 ): readonly Line[] {
-  const now = entryAt(objects, state.tree, path)
+  const now = versions.at(state.tree, path)
   let left = open
   for (const parent of state.parents) {
-    if (left.length === 0) break
-    const from = sourceOf(parent, state, path, objects)
-    if (from === undefined) continue
-    if (entryAt(objects, parent.tree, from)?.id === now?.id) {
-      pass(parent, from, left)
+    if (left.length === 0 || now === undefined) break
+    const from = sourceOf(parent, state, path, versions)
+    const then = from === undefined ? undefined : versions.at(parent.tree, from)
+    if (from === undefined || then === undefined) continue
+    if (then.id === now.id) {
+      waiting.add(parent, from, left)
       return []
     }
-    const before = linesAt(objects, parent, from)
-    const after = linesAt(objects, state, path)
-    const places = before && after && unchanged(before, after)
-    if (!places) continue
-    const isKept = ({ here }: Line) => places.has(here)
-    pass(
-      parent,
-      from,
-      left.filter(isKept).map(line => ({ ...line, here: places.get(line.here) as number })),
-    )
-    left = left.filter(line => !isKept(line))
+    const places = unchanged(versions.lines(then), versions.lines(now))
+    const kept = left.flatMap(line => {
+      const here = places.get(line.here)
+      return here === undefined ? [] : [{ ...line, here }]
+    })
+    waiting.add(parent, from, kept)
+    left = left.filter(line => !places.has(line.here))
   }
   return left
 }
@@ -98,26 +111,20 @@ function sourceOf(
   parent: FileState,
   state: FileState,
   path: string,
-  objects: ObjectStore,
+  versions: FileVersions,
 ): string | undefined {
-  const kind = entryAt(objects, parent.tree, path)?.kind
-  if (kind === 'file' || kind === 'link') return path
+  if (versions.at(parent.tree, path)) return path
   const recorded = filesRecorded(state).find(file => file.path === path && file.change === 'renamed')?.from
-  return recorded ?? renamedFrom(objects, parent.tree, state.tree, path)
+  return recorded ?? renamedFrom(versions.objects, parent.tree, state.tree, path)
 }
 
-export function filesRecorded({ cause }: FileState): readonly FileChange[] {
-  return cause.kind === 'call' ? (cause.chunk.files ?? []) : []
-}
-
-/** For each line that two texts share, its place in the one by its place in the other. */
-function unchanged(before: string[], after: string[]): Map<number, number> | undefined {
-  const changes = diffArrays(before, after, { maxEditLength })
-  if (changes === undefined) return undefined
+/** For each line that two texts share, its place in the old one by its place in the new one. */
+function unchanged(before: string[] | undefined, after: string[] | undefined): Map<number, number> {
   const places = new Map<number, number>()
+  const changes = before && after && diffArrays(before, after, { maxEditLength })
   let old = 0
   let now = 0
-  for (const { added, removed, count } of changes) {
+  for (const { added, removed, count } of changes ?? []) {
     if (added) now += count
     else if (removed) old += count
     else for (let i = 0; i < count; i++) places.set(now++, old++)
@@ -125,16 +132,7 @@ function unchanged(before: string[], after: string[]): Map<number, number> | und
   return places
 }
 
-function linesAt(objects: ObjectStore, { tree }: FileState, path: string): string[] | undefined {
-  const entry = entryAt(objects, tree, path)
-  const text = entry && textOf(objects, entry, largest)
-  if (text === undefined) return undefined
-  const lines = text.split('\n')
-  if (lines.at(-1) === '') lines.pop()
-  return lines
-}
-
-function missing({ last }: FileHistory, path: string, objects: ObjectStore): RathError {
+function missing(last: FileState | undefined, path: string, objects: ObjectStore): RathError {
   if (last === undefined) {
     return new RathError(
       'path-missing',
@@ -143,16 +141,13 @@ function missing({ last }: FileHistory, path: string, objects: ObjectStore): Rat
   }
   const entry = entryAt(objects, last.tree, path)
   if (entry !== undefined) {
-    return new RathError(
-      'path-kind',
-      `${show(path)} has no lines to trace: it is ${entry.kind === 'file' ? 'binary or very large' : `a ${entry.kind}`}.`,
-    )
+    const what = entry.kind === 'file' ? 'binary or very large' : `a ${entry.kind}`
+    return new RathError('path-kind', `${show(path)} has no lines to trace: it is ${what}.`)
   }
-  const name = path.split('/').at(-1)
-  const near = [...filesOf(objects, last.tree)]
-    .map(file => file.path)
-    .filter(file => file.endsWith(`/${name}`) || file === name)
-  const hint = near.length > 0 ? ` Is it ${near.slice(0, 3).join(' or ')}?` : ''
+  const name = path.split('/').at(-1) as string
+  const files = [...filesOf(objects, last.tree)].map(file => file.path)
+  const near = files.filter(file => file === name || file.endsWith(`/${name}`)).slice(0, 3)
+  const hint = near.length > 0 ? ` Is it ${near.join(' or ')}?` : ''
   return new RathError('path-missing', `There is no ${show(path)} in the files of this session.${hint}`, {
     data: { path },
   })

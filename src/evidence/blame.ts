@@ -1,24 +1,26 @@
 import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
+import { isPlainObject, type Json } from '../base/json.ts'
 import type { Chunk, ChunkKind } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
 import { standing } from '../session/summary.ts'
 import type { Store } from '../store/spec.ts'
 import { filesRecorded, type TracedLine, traceLines } from './blame-lines.ts'
-import { type FindSession, fileHistory } from './file-history.ts'
-import { type KeptFiles, openKeptFiles } from './kept-files.ts'
+import { fileHistory, sessionsIn } from './file-history.ts'
+import { openKeptFiles } from './kept-files.ts'
 import { LinesOfWork } from './lines-of-work.ts'
 import { answerBehind, type Producer, producerOf, promptText } from './producer.ts'
 
 export interface BlameOptions {
   /** Finds prompts, and branches whose chunks a merge left out. */
   readonly store?: Store
-  /** Where the files were kept; by default where runtimes of this machine keep them. */
-  readonly files?: KeptFiles
+  /** The folder that the runtime kept files in; by default where runtimes of this machine do. */
+  readonly workspaces?: string
 }
 
 /**
- * Where a line comes from. `call`: a tool call wrote it. `merge`: it was made when a conflict was settled. `drift`: a person or another
+ * Where a line comes from. `call`: a tool call wrote it. `merge`: it came with a merge, which settled a conflict or whose
+ * branches are not at hand. `drift`: a person or another
  * program wrote it, and `producer` is the chunk that noticed. `before`: it was there before the session.
  */
 export interface BlamedLine {
@@ -74,9 +76,9 @@ async function blameFile(
   session: Session,
   path: string,
   line: number | undefined,
-  { store, files }: BlameOptions,
+  { store, workspaces }: BlameOptions,
 ): Promise<BlamedLine[]> {
-  const objects = await openKeptFiles(files)
+  const objects = await openKeptFiles(workspaces)
   try {
     const history = await fileHistory(session, store && sessionsIn(store))
     const lines = traceLines(history, path.replace(/^\.\//, ''), objects).map(blamed)
@@ -88,7 +90,7 @@ async function blameFile(
       `${path} has the lines 1 to ${lines.length}, and not ${show(line)}.`,
     )
   } finally {
-    if (objects !== files) objects.close()
+    objects.close()
   }
 }
 
@@ -110,23 +112,25 @@ function isDrift(path: string, { state }: TracedLine): boolean {
     return (
       !filesRecorded(state).some(file => file.path === path) && driftPaths(cause.chunk, cause.lines).has(path)
     )
-  if (cause.kind === 'merge') return !cause.chunk.conflicts?.some(conflict => conflict.path === path)
+  if (cause.kind === 'merge')
+    return !cause.isIncomplete && !cause.chunk.conflicts?.some(conflict => conflict.path === path)
   return cause.kind === 'drift'
 }
 
+/** What the notes right before the result of a call say that others changed. */
 function driftPaths(chunk: Chunk, lines: LinesOfWork): Set<string> {
-  const near = [chunk, lines.chunks[lines.before(chunk.index)], lines.chunks[chunk.index + 1]]
-  const lists = near.flatMap(other => {
-    if (other?.kind === 'note' && other.name === 'drift') return [other.data]
-    return other === chunk ? [chunk.extras?.drift] : []
-  })
-  return new Set(lists.flatMap(pathsIn))
+  const paths = new Set<string>()
+  for (let i = lines.before(chunk.index); i >= 0; i = lines.before(i)) {
+    const note = lines.chunks[i] as Chunk
+    if (note.kind !== 'note' && note.kind !== 'error' && note.kind !== 'approval') break
+    if (note.kind === 'note' && note.name === 'drift') for (const path of pathsIn(note.data)) paths.add(path)
+  }
+  return paths
 }
 
-/** A list of changes, or a record with one in `files`. */
-function pathsIn(drift: unknown): string[] {
-  const files = Array.isArray(drift) ? drift : (drift as { files?: unknown } | null | undefined)?.files
-  return Array.isArray(files) ? files.map(file => String((file as { path?: unknown } | null)?.path)) : []
+function pathsIn(drift: Json | undefined): string[] {
+  const files = isPlainObject(drift) ? drift.files : undefined
+  return Array.isArray(files) ? files.flatMap(file => (isPlainObject(file) ? [String(file.path)] : [])) : []
 }
 
 async function blameChunk(
@@ -187,16 +191,5 @@ function isShown(chunk: Chunk): boolean {
       return Boolean(chunk.injected)
     default:
       return false
-  }
-}
-
-function sessionsIn(store: Store): FindSession {
-  return async id => {
-    try {
-      return await store.sessions.get(id)
-    } catch (error) {
-      if (error instanceof RathError && error.code === 'unknown-session') return undefined
-      throw error
-    }
   }
 }

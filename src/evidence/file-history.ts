@@ -1,10 +1,23 @@
 import type { Digest } from '../base/digest.ts'
+import { RathError } from '../base/errors.ts'
 import type { Chunk } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
+import type { Store } from '../store/spec.ts'
 import { LinesOfWork } from './lines-of-work.ts'
 
 /** Finds sessions that a merge took files from and whose chunks it left out. */
 export type FindSession = (id: string) => Promise<Session | undefined>
+
+export function sessionsIn(store: Store): FindSession {
+  return async id => {
+    try {
+      return await store.sessions.get(id)
+    } catch (error) {
+      if (error instanceof RathError && error.code === 'unknown-session') return undefined
+      throw error
+    }
+  }
+}
 
 /** The files at one moment, and what made them so. Every tree has its parents before it in `FileHistory.states`. */
 export interface FileState {
@@ -20,7 +33,13 @@ export interface FileState {
 export type Cause =
   | { readonly kind: 'start' }
   | { readonly kind: 'call'; readonly chunk: Chunk<'tool-result'>; readonly lines: LinesOfWork }
-  | { readonly kind: 'merge'; readonly chunk: Chunk<'merge'>; readonly lines: LinesOfWork }
+  | {
+      readonly kind: 'merge'
+      readonly chunk: Chunk<'merge'>
+      readonly lines: LinesOfWork
+      /** Files of sessions that could not be found are in it. */
+      readonly isIncomplete: boolean
+    }
   | { readonly kind: 'drift'; readonly chunk: Chunk; readonly lines: LinesOfWork }
 
 export interface FileHistory {
@@ -96,12 +115,16 @@ class HistoryReader {
     const { tree } = chunk
     if (tree === undefined) return inChain.at(-1) ?? this.#after[chunk.index - 1]
     const known = new Set(sides.map(side => side.session))
-    const others = chunk.branches.filter(({ session }) => !known.has(session))
+    // `ours` and `theirs` take no files of the sides that they leave out.
+    const isFixed = chunk.policy === 'ours' || chunk.policy === 'theirs'
+    const others = isFixed ? [] : chunk.branches.filter(({ session }) => !known.has(session))
     const elsewhere = await Promise.all(others.map(({ session }) => this.#load(session)))
-    const parents = [...inChain, ...elsewhere.filter(state => state !== undefined)]
+    const isIncomplete = elsewhere.includes(undefined)
+    const base = isIncomplete ? this.#after[this.#lines.baseOf(chunk)] : undefined
+    const parents = [...inChain, ...elsewhere, base].filter(state => state !== undefined)
     const same = parents.find(parent => parent.tree === tree)
     if (same && parents.length === 1) return same
-    return this.#add(tree, { kind: 'merge', chunk, lines: this.#lines }, parents)
+    return this.#add(tree, { kind: 'merge', chunk, lines: this.#lines, isIncomplete }, parents)
   }
 
   #load(id: string): Promise<FileState | undefined> {

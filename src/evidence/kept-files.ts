@@ -5,13 +5,12 @@ import { RathError } from '../base/errors.ts'
 import { Workspaces } from '../run/place/workspaces.ts'
 import { ObjectStore } from '../sandbox/workspace/objects.ts'
 
-/** Where the files of sessions are read from: an open store of objects, or the folder that a runtime keeps its workspaces in. */
-export type KeptFiles = ObjectStore | string
-
-/** Opens it for reading; nothing is made when it is not there. By default, where runtimes keep files on this machine. */
-export async function openKeptFiles(files: KeptFiles = new Workspaces().folder): Promise<ObjectStore> {
-  if (files instanceof ObjectStore) return files
-  const folder = join(files, 'objects')
+/**
+ * Opens, for reading, the files that a runtime has kept in its folder `workspaces`; by default where runtimes of this machine keep them.
+ * Nothing is made when it is not there.
+ */
+export async function openKeptFiles(workspaces = new Workspaces().folder): Promise<ObjectStore> {
+  const folder = join(workspaces, 'objects')
   if (existsSync(folder)) return ObjectStore.open(folder)
   throw new RathError(
     'unknown-blob',

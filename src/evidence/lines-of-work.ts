@@ -42,6 +42,11 @@ export class LinesOfWork {
     return this.#sides.get(index) ?? []
   }
 
+  /** Index of the last chunk that all sides of a merge share; -1 when they share none. */
+  baseOf({ ancestor }: Chunk<'merge'>): number {
+    return ancestor === null ? -1 : (this.#index.get(ancestor) ?? -1)
+  }
+
   /** The chunks that a chunk's author had before them, oldest first; nothing of branches that were not merged yet. */
   seenBy(index: number): Chunk[] {
     const seen: Chunk[] = []
@@ -57,7 +62,7 @@ export class LinesOfWork {
   }
 
   #split(merge: Chunk<'merge'>): void {
-    const base = merge.ancestor === null ? -1 : (this.#index.get(merge.ancestor) ?? -1)
+    const base = this.baseOf(merge)
     const sides: Side[] = []
     let next = base + 1
     for (const { head, session, branch, chunks } of merge.branches) {

@@ -11,7 +11,7 @@ export interface Found<T> {
   readonly first?: T
   readonly suspects: readonly T[]
   readonly others: readonly T[]
-  readonly changes: 'once' | 'several' | 'assumed'
+  readonly changes: 'never' | 'once' | 'several' | 'assumed'
 }
 
 /**
@@ -33,13 +33,20 @@ export async function firstFailing<T>(
   if (ending === 'skip' || beginning === 'skip')
     return { result: 'suspects', suspects: items.slice(1), ...summary() }
   if (beginning === 'fail') return { result: 'fails-from-start', suspects: [], ...summary() }
-  const { low, high } = await narrow(at, 0, end)
+  const { low, high } = every ? earliest(items, known) : await narrow(at, 0, end)
   const first = items[high] as T
   const { changes, others } = summary()
   const rest = others.filter(item => item !== first)
   if (high - low > 1)
     return { result: 'suspects', suspects: items.slice(low + 1, high + 1), changes, others: rest }
   return { result: 'found', first, suspects: [], changes, others: rest }
+}
+
+/** Everything has been asked, the first passes and the last fails. */
+function earliest<T>(items: readonly T[], known: (item: T) => Answer | undefined) {
+  const high = items.findIndex(item => known(item) === 'fail')
+  const low = items.slice(0, high).findLastIndex(item => known(item) === 'pass')
+  return { low, high }
 }
 
 /** Closes in on a place where `low` passes and `high` fails, with nothing between them that can be told. */
@@ -79,5 +86,6 @@ function describe<T>(
     return before !== undefined && known(item) === 'fail' && known(before) === 'pass'
   })
   if (others.length > 1) return { others, changes: 'several' }
-  return { others, changes: told.length === items.length ? 'once' : 'assumed' }
+  if (told.length < items.length) return { others, changes: 'assumed' }
+  return { others, changes: others.length === 1 ? 'once' : 'never' }
 }

@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { RathError, show } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
-import type { Committed, FindOptions, Hit, Memory } from '../memory/spec.ts'
+import type { Committed, Hit, Memory } from '../memory/spec.ts'
 import type { Provider } from '../model/provider.ts'
 import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resolve.ts'
 import type { RetryOptions } from '../model/retry.ts'
@@ -11,11 +11,12 @@ import type { Approve, CallOptions } from '../run/context.ts'
 import { currentContext } from '../run/context.ts'
 import type { EventListener } from '../run/event.ts'
 import { runLoop } from '../run/loop.ts'
-import { AgentMemory, type CommitMemoryOptions, type RememberOptions } from '../run/memory/agent-memory.ts'
+import { AgentMemory, type RecallOptions, type RememberOptions } from '../run/memory/agent-memory.ts'
+import type { CommitMemoryOptions } from '../run/memory/commit.ts'
 import { checkMemory, type MemoryLike } from '../run/memory/memories.ts'
 import type { RecallPolicy } from '../run/memory/recall-policy.ts'
 import { type OutputSpec, outputSpec } from '../run/output.ts'
-import { defaultRuntime } from '../run/runtime.ts'
+import { answeredBy } from '../run/scope.ts'
 import { onLane } from '../session/lineage.ts'
 import { Session, sessionOf, valueFrom } from '../session/session.ts'
 import { type BuiltinName, builtinTools, withBuiltins } from '../tool/builtin/builtin-tools.ts'
@@ -190,7 +191,12 @@ export class Agent extends Workflow {
       ...(this.#memory && { memories: [this.#memory.name] }),
       ...(budget && { budget }),
       ...(approve && { approves: true }),
-      unknown: [`how many of its ${this.maxRounds} rounds it takes, and which tools the model calls`],
+      unknown: [
+        `how many of its ${this.maxRounds} rounds it takes, and which tools the model calls`,
+        ...(this.#memory?.isKnown === false
+          ? [`where its memory ${this.#memory.name} is: the default runtime has none of that name`]
+          : []),
+      ],
     }
   }
 
@@ -237,13 +243,13 @@ export class Agent extends Workflow {
     )
   }
 
-  /** Keeps a text. On a branch, others see it when the branch is committed. */
+  /** Keeps a text. On a branch, others see it when the branch is committed; inside `forward`, the branch is that of the session it was given. */
   remember(text: string, options?: RememberOptions): Promise<Memory> {
     return this.#remembering().remember(text, options)
   }
 
   /** What fits a query, best first; nothing that fits is an empty list. */
-  recall(query: string, options?: FindOptions): Promise<readonly Hit[]> {
+  recall(query: string, options?: RecallOptions): Promise<readonly Hit[]> {
     return this.#remembering().recall(query, options)
   }
 
@@ -259,7 +265,7 @@ export class Agent extends Workflow {
 
   /** Lets go of its memory. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await (currentContext()?.runtime ?? defaultRuntime()).memories.release(this)
+    await this.#memory?.release()
   }
 
   #remembering(): AgentMemory {
@@ -291,7 +297,8 @@ export class Agent extends Workflow {
         const own = placement ? besides(asked.to(placement.backend, placement.spec), session) : asked
         if (placement) currentContext()?.runtime.places.share(own, session)
         const out = await this(own, { signal })
-        return { text: out.text, session: out.id }
+        answeredBy(out.id)
+        return out.text
       },
     })
     const agentTool = { ...made, resumable: true }

@@ -168,6 +168,11 @@ class WorkflowCallee {
     return this.layer.callOptions
   }
 
+  get agent(): { model: string | undefined; description: string } | undefined {
+    const { agent, model } = this.layer.needs()
+    return agent && { model: model?.id, description: this.layer.description }
+  }
+
   nameIn(caller: RunContext): string {
     const { name } = this
     const hasOwn = name !== this.operation

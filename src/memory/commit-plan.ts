@@ -10,6 +10,8 @@ export interface CommitPlan {
   /** The session's lane, and entries that it names as its own: everyone sees them now. */
   readonly lane: string
   readonly adopted: readonly string[]
+  /** Entries that it names and that a rejected part of it wrote. */
+  readonly rejected: readonly string[]
   readonly rejections: Rejections
 }
 
@@ -21,11 +23,12 @@ export function planCommit(session: Session, options: CommitOptions, store: stri
     source: { session: session.id, ...entry.source },
   }))
   const entries = (given ?? turnsOf(session)).map(entry => ({ scope, ...entry }))
+  const rejections = rejectionsOf(session)
   return {
     entries: checkEntries(entries),
     lane: session.lineage.lane ?? '',
-    adopted: rememberedIn(session, store),
-    rejections: rejectionsOf(session),
+    ...rememberedIn(session, store, rejections),
+    rejections,
   }
 }
 

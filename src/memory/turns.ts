@@ -51,15 +51,27 @@ export function rejectionsOf(session: Session): Rejections {
   return { chunks, subjects }
 }
 
-/** Ids of entries that the session itself wrote, by its own record, into a store: a commit of the session adopts them. */
-export function rememberedIn(session: Session, store: string): string[] {
-  const ids = new Set<string>()
+/**
+ * Ids of entries that the session itself wrote, by its own record, into a store: a commit of the session adopts them, and marks those that were
+ * written on what a verdict rejected.
+ */
+export function rememberedIn(
+  session: Session,
+  store: string,
+  { chunks }: Rejections = rejectionsOf(session),
+): { readonly adopted: string[]; readonly rejected: string[] } {
+  const adopted = new Set<string>()
+  const rejected = new Set<string>()
   for (const chunk of session.chunks) {
-    if (chunk.kind !== 'memory' || chunk.store !== store) continue
-    if (chunk.op === 'remember' || chunk.op === 'commit') for (const id of chunk.entries ?? []) ids.add(id)
-    if (chunk.op === 'forget') for (const id of chunk.entries ?? []) ids.delete(id)
+    if (chunk.kind !== 'memory' || chunk.store !== store || chunk.op === 'recall') continue
+    const ids = chunk.op === 'forget' ? undefined : chunks.has(identityOf(chunk)) ? rejected : adopted
+    for (const id of chunk.entries ?? []) {
+      adopted.delete(id)
+      rejected.delete(id)
+      ids?.add(id)
+    }
   }
-  return [...ids]
+  return { adopted: [...adopted], rejected: [...rejected] }
 }
 
 /** Begins the keys of what is made of chunks: the identity of the chunk follows. */

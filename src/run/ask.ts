@@ -62,6 +62,7 @@ export async function ask(question: Question, context: RunContext): Promise<Answ
   const { model, session, about } = question
   const { tools } = about
   const { door } = context.run
+  const { tracing } = context.runtime
   if (tools) door.define(tools.digest, () => tools.descriptions as unknown as Json)
   let cause: unknown
   const passed = await door.pass(
@@ -74,13 +75,17 @@ export async function ask(question: Question, context: RunContext): Promise<Answ
       by: context.by,
       isCancelled: () => context.aborted,
     },
-    async () => {
-      const ended = await answerOf(question, context)
+    async at => {
+      const answer = () => answerOf(question, context)
+      const ended = await (tracing ? tracing.model(question, context, at, answer) : answer())
       cause = ended.cause
       return ended.outcome
     },
   )
-  if (passed.isRecorded) spend(passed, context)
+  if (passed.isRecorded) {
+    tracing?.recorded()
+    spend(passed, context)
+  }
   if (passed.error === undefined) return passed.value as unknown as Answered
   const failure = passed.error as unknown as Failure
   if (failure.spent !== undefined) throw new BudgetSpent(failure.spent)
@@ -113,6 +118,7 @@ async function answerOf(
       signal: deadline.signal,
       onRetry(error, number, waitMs) {
         failures.push(failedAttempt(error, number))
+        context.runtime.tracing?.retry(error, number, waitMs)
         emit(context, { type: 'retry', attempt: number, waitMs, error: error.code, message: error.message })
       },
     })

@@ -77,9 +77,7 @@ export class CallContext implements RunContext {
 
   /** The notes, which are on the record of somebody from now on. */
   takeNotes(): readonly ChunkInput[] {
-    const notes = this.#notes ?? []
-    this.#notes = undefined
-    return notes
+    return this.#notes?.splice(0) ?? []
   }
 
   get runId(): string {

@@ -10,6 +10,7 @@ import type { RunEnd } from './event.ts'
 import { PendingSession } from './pending-session.ts'
 import { runSetup } from './run.ts'
 import { scopeIn } from './scope.ts'
+import type { AgentFacts, CallTrace } from './telemetry/tracing.ts'
 
 /** Something that makes a session of a session; a layer hands its `forward` in here. */
 export interface Callee {
@@ -22,6 +23,8 @@ export interface Callee {
   /** What calls made inside this one are told as their caller. */
   readonly layer?: object
   readonly options?: CallOptions
+  /** Set when it is an agent; only telemetry looks. */
+  readonly agent?: AgentFacts | undefined
   forward(session: Session, context: RunContext): Session | Promise<Session>
 }
 
@@ -63,24 +66,35 @@ async function perform(
   run.enter()
   emit(context, { type: 'run-start' })
   let session: Session | undefined
+  let trace: CallTrace | undefined
   try {
     session = input instanceof Session ? input : await input
     if (context.aborted) throw cancelledError(context.signal)
     const given = session
     context.input = given
     if (isOutermost) run.input = given
-    const made = await runInContext(context, () => callee.forward(given, context))
+    trace = context.runtime.tracing?.call(callee, given, context)
+    const made = await runInContext(context, () =>
+      trace ? trace.run(() => callee.forward(given, context)) : callee.forward(given, context),
+    )
     const notes = context.takeNotes()
     const result = withNotes(asOutput(made, callee.name, context), notes)
     const isKept = made.id === result.id && notes.length === 0
     // The layers inside keep what they make; the node that this one adds has nobody else to keep it.
     if (isOutermost) await run.done(result, isKept)
-    else if (notes.length > 0) await run.hold(async () => (await context.runtime.store).sessions.put(result))
+    else if (notes.length > 0) await run.keep(result)
+    if (notes.length > 0 && context.events.observed)
+      for (const chunk of result.chunks.slice(-notes.length)) emit(context, { type: 'chunk', chunk })
+    trace?.done(result, made)
     emit(context, { type: 'run-end', status: 'done' })
     return result
   } catch (thrown) {
     const known = withSession(thrown, session)
+    const notes = context.takeNotes()
+    if (notes.length > 0 && known.session instanceof Session)
+      known.session = withNotes(passedOn(known.session, context), notes)
     const error = isOutermost ? await run.failed(known) : known
+    trace?.failed(error, endOf(error))
     emit(context, { type: 'run-end', status: endOf(error), error: error.message })
     throw error
   } finally {
@@ -99,6 +113,10 @@ function asOutput(made: unknown, name: string, { out }: RunContext): Session {
   if (!(made instanceof Session)) {
     throw new RathError('invalid-argument', `${name}.forward must return a Session, not ${show(made)}.`)
   }
+  return passedOn(made, { out })
+}
+
+function passedOn(made: Session, { out }: Pick<RunContext, 'out'>): Session {
   if (made.id === out.id) return made
   const { tip, branch, lineage } = valueFrom(made)
   const extras = Object.freeze({ ...out.lineage.extras, result: made.id })

@@ -32,8 +32,8 @@ export type Passed = Outcome & {
 }
 
 export interface LiveDoorOptions {
-  /** Opens the journal of the run, once. */
-  open(): Promise<Journal>
+  /** Opens the journal of the run, once. Throws when the run is over. */
+  open(): Journal | Promise<Journal>
   /** What this run did before. */
   readonly record?: RunRecord | undefined
   /** Whether failures on record are tried again. */
@@ -55,7 +55,8 @@ export class LiveDoor implements Door {
   }
 
   async pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
-    const journal = await this.#options.open()
+    const opened = this.#options.open()
+    const journal = opened instanceof Promise ? await opened : opened
     this.#journal = journal
     const asked = { ...given, request: journal.store.clean(given.request) }
     const key = keyOf(asked)
@@ -64,7 +65,8 @@ export class LiveDoor implements Door {
     const outcome = outcomeIn(known)
     if (outcome && !(outcome.error !== undefined && this.#options.retries))
       return { ...outcome, isRecorded: true }
-    const lender = known || asked.own ? undefined : await this.#lending()
+    const lending = known || asked.own ? undefined : this.#lending()
+    const lender = lending && (await lending)
     const lent = lender && lentBy(lender, key, occurrence, asked)
     const entry = {
       key: known ? (outcome ? nextKey(known.key) : known.key) : key,
@@ -77,7 +79,8 @@ export class LiveDoor implements Door {
       journal.conclude(entry, lent as unknown as Json)
       return { ...lent, isRecorded: true }
     }
-    if (!asked.light) await journal.intend(entry)
+    const intending = asked.light ? undefined : journal.intend(entry)
+    if (intending) await intending
     const started = performance.now()
     const ended = await perform({ key, occurrence, begun: outcome ? undefined : known })
     const ms = Math.round((performance.now() - started) * 1000) / 1000
@@ -93,8 +96,14 @@ export class LiveDoor implements Door {
     this.#defined.add(digest)
     const write = (journal: Journal) =>
       journal.note({ key: digest, occurrence: 0, kind: definition, request: value() })
-    if (this.#journal) write(this.#journal)
-    else void this.#options.open().then(write, () => {})
+    if (this.#journal) return write(this.#journal)
+    try {
+      const opened = this.#options.open()
+      if (opened instanceof Promise) opened.then(write, () => {})
+      else write(opened)
+    } catch {
+      // A run that is over: whatever is asked next says so.
+    }
   }
 
   #lending(): Promise<RunRecord> | undefined {

@@ -1,6 +1,7 @@
 import { RathError } from '../base/errors.ts'
 import type { Json, JsonObject } from '../base/json.ts'
-import type { NewEntry, RunChange, Store } from '../store/spec.ts'
+import type { Session } from '../session/session.ts'
+import type { NewEntry, RunChange, RunWrite, Store } from '../store/spec.ts'
 import { isGone, newOwner } from './owner.ts'
 
 /** How long a run counts as driven after its process was last heard of. */
@@ -19,14 +20,15 @@ const later = setImmediate
 
 /**
  * The writing side of a run: its row, its lease and its entries. Writes that nobody waits for are held until the next one that somebody
- * does, so that an effect costs one commit; the store keeps their order.
+ * does, so that an effect costs one commit; the store keeps their order. What returns nothing instead of a promise is done: on a store that
+ * never waits, nobody does.
  */
 export class Journal {
   readonly store: Store
   readonly run: string
   readonly #fence: number
-  #held: (() => Promise<unknown>)[] = []
-  readonly #writing = new Set<Promise<unknown>>()
+  #held: RunWrite[] = []
+  readonly #writing = new Set<Promise<void>>()
   #isScheduled = false
   #renewal: NodeJS.Timeout | undefined
   #failure: { readonly error: unknown } | undefined
@@ -43,15 +45,15 @@ export class Journal {
 
   static async create({ id, input, data, isFresh, lease }: NewJournal, store: Store): Promise<Journal> {
     const owner = newOwner()
-    const writes = [
-      () => store.runs.create({ id, input, data }),
-      () => store.runs.claim(id, owner, lease),
-    ] as const
-    if (!isFresh) for (const write of writes) await write()
     // The first claim of a run has fence 1. Nothing has to be waited for: the first intent goes with these.
-    const journal = new Journal(store, id, 1, lease)
-    if (isFresh) journal.#held.push(...writes)
-    return journal
+    if (isFresh) {
+      const journal = new Journal(store, id, 1, lease)
+      journal.#held.push({ kind: 'create', run: { input, data } }, { kind: 'claim', owner, leaseMs: lease })
+      return journal
+    }
+    await store.runs.create({ id, input, data })
+    await store.runs.claim(id, owner, lease)
+    return new Journal(store, id, 1, lease)
   }
 
   /** Becomes the one who drives a run, in place of nobody or of a process that is gone. */
@@ -63,28 +65,34 @@ export class Journal {
   }
 
   /** Resolves when it is durable, and with it everything held. */
-  async intend(entry: NewEntry): Promise<void> {
+  intend(entry: NewEntry): Promise<void> | undefined {
     this.check()
-    this.flush()
-    await this.#track(this.store.runs.intend(this.run, this.#fence, entry))
+    this.#held.push({ kind: 'intend', entry })
+    const writing = this.flush()
+    if (writing) return writing.then(() => this.check())
     this.check()
+    return undefined
   }
 
   /** Writes an outcome behind what was written before; `settled` waits for it. */
   conclude({ key, occurrence }: Pick<NewEntry, 'key' | 'occurrence'>, outcome: Json): void {
-    this.hold(() => this.store.runs.conclude(this.run, this.#fence, key, occurrence, outcome))
+    this.#hold({ kind: 'conclude', key, occurrence, outcome })
   }
 
   /** An intent that nobody has to wait for. */
   note(entry: NewEntry): void {
-    this.hold(() => this.store.runs.intend(this.run, this.#fence, entry))
+    this.#hold({ kind: 'intend', entry })
   }
 
   update(change: RunChange): void {
-    this.hold(() => this.store.runs.update(this.run, this.#fence, change))
+    this.#hold({ kind: 'update', change })
   }
 
-  hold(write: () => Promise<unknown>): void {
+  keep(session: Session): void {
+    this.#hold({ kind: 'put', session })
+  }
+
+  #hold(write: RunWrite): void {
     this.#held.push(write)
     if (this.#isScheduled) return
     this.#isScheduled = true
@@ -94,15 +102,24 @@ export class Journal {
     })
   }
 
-  flush(): void {
-    if (this.#held.length === 0) return
-    for (const write of this.#held.splice(0)) void this.#track(write())
+  /** Writes what is held. Ends well in any case: `check` throws what was refused. */
+  flush(): Promise<void> | undefined {
+    if (this.#held.length === 0) return undefined
+    const writes = this.#held
+    this.#held = []
+    try {
+      const writing = this.store.runs.write(this.run, this.#fence, writes)
+      return writing && this.#track(writing)
+    } catch (error) {
+      this.#fail(error)
+      return undefined
+    }
   }
 
   /** Resolves when everything written so far is durable; rejects when any of it was refused. */
   async settled(): Promise<void> {
     this.flush()
-    await Promise.all(this.#writing)
+    if (this.#writing.size > 0) await Promise.all(this.#writing)
     this.check()
   }
 
@@ -124,8 +141,8 @@ export class Journal {
     })
   }
 
-  #track(write: Promise<unknown>): Promise<unknown> {
-    const tracked = write.then(
+  #track(write: Promise<void>): Promise<void> {
+    const tracked: Promise<void> = write.then(
       () => void this.#writing.delete(tracked),
       error => {
         this.#writing.delete(tracked)

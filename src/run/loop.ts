@@ -20,7 +20,8 @@ import { type AutoCompress, makeRoom } from './auto-compress.ts'
 import { emit, type RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
 import type { Asked } from './entry.ts'
-import type { AgentMemory, CommitMemoryOptions } from './memory/agent-memory.ts'
+import type { AgentMemory } from './memory/agent-memory.ts'
+import type { CommitMemoryOptions } from './memory/commit.ts'
 import type { OutputSpec } from './output.ts'
 import { pathFiles } from './place/path-files.ts'
 import { keepPrompt, promptDigest } from './prompt.ts'
@@ -299,13 +300,18 @@ function chunkFields({
   tree,
   files,
   moreFiles,
-}: ToolEvidence): ToolEvidence & { extras?: JsonObject } {
+  session,
+}: ToolEvidence): Omit<ToolEvidence, 'session' | 'moreFiles'> & { extras?: JsonObject } {
+  const extras = {
+    ...(moreFiles !== undefined && { moreFiles }),
+    ...(session !== undefined && { session }),
+  }
   return {
     ...(ranOn && { ranOn }),
     ...(before !== undefined && { before }),
     ...(tree !== undefined && { tree }),
     ...(files && { files }),
-    ...(moreFiles !== undefined && { extras: { moreFiles } }),
+    ...(Object.keys(extras).length > 0 && { extras }),
   }
 }
 

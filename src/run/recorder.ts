@@ -48,19 +48,24 @@ export class Recorder {
 
   async keep(): Promise<void> {
     const { run } = this.#context
-    for (const write of this.#writes()) await run.hold(write)
+    for (const session of this.#unkept()) await run.keep(session)
     await run.settled()
     this.#tell()
   }
 
   /** Waits only when somebody follows: nobody is shown what could still be lost. */
-  async keepSoon(): Promise<void> {
+  keepSoon(): Promise<unknown> | undefined {
     if (this.#context.events.observed) return this.keep()
-    for (const write of this.#writes()) await this.#context.run.hold(write)
+    let waits: Promise<unknown> | undefined
+    for (const session of this.#unkept()) {
+      const { run } = this.#context
+      waits = waits ? waits.then(() => run.keep(session)) : run.keep(session)
+    }
+    return waits
   }
 
   /** The last thing that a call does. What the outermost call made is durable when its run has ended, and not told before. */
-  keepLast(): Promise<void> {
+  keepLast(): Promise<unknown> | undefined {
     return this.#context.isOutermost ? this.keepSoon() : this.keep()
   }
 
@@ -69,7 +74,7 @@ export class Recorder {
     await this.keep()
   }
 
-  #writes(): (() => Promise<unknown>)[] {
+  #unkept(): Session[] {
     if (this.#value === this.#kept) return []
     // What is kept may differ from what was given: secrets are taken out, and the run goes on without them.
     const session = this.#store.clean(this.session)
@@ -77,8 +82,7 @@ export class Recorder {
     this.#kept = this.#value
     const input = this.#input
     this.#input = undefined
-    const { sessions } = this.#store
-    return [...(input ? [() => sessions.put(input)] : []), () => sessions.put(session)]
+    return input ? [input, session] : [session]
   }
 
   #tell(): void {

@@ -1,8 +1,7 @@
-import { createRequire } from 'node:module'
 import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
-import type { JsonObject } from '../base/json.ts'
 import { emptyTree } from '../sandbox/workspace/object.ts'
 import type { Session } from '../session/session.ts'
 import type { RunRow, Store } from '../store/spec.ts'
@@ -32,7 +31,7 @@ export async function resumeRun(
   const row = await store.runs.get(id)
   const finished = row.status === 'done' && row.output !== null && (await kept(row.output, store))
   if (finished) return finished
-  const work = workflow ?? workflowOf(row)
+  const work = workflow ?? (await workflowOf(row))
   const journal = await Journal.claim(id, store, lease)
   let setup: RunSetup
   let input: Session
@@ -79,8 +78,8 @@ async function kept(id: string, store: Store): Promise<Session | undefined> {
   })
 }
 
-/** The workflow that a run's row names. */
-function workflowOf({ id, data }: RunRow): Runnable {
+/** The workflow that a run's row names: an instance, or a class that needs no arguments. */
+async function workflowOf({ id, data }: RunRow): Promise<Runnable> {
   const { file, export: name = 'default' } = (data.module ?? {}) as Partial<RunModule>
   if (file === undefined) {
     throw new RathError(
@@ -88,8 +87,30 @@ function workflowOf({ id, data }: RunRow): Runnable {
       `Run ${id} does not say where its code is; give the workflow: runtime.resume(${show(id)}, workflow).`,
     )
   }
-  // Modules of both kinds, as long as they do not await at their top.
-  const found = (createRequire(import.meta.url)(resolve(file)) as JsonObject)[name] as unknown
+  const found = (await load(file, id))[name]
+  if (isClass(found)) return new found()
   if (typeof found === 'function') return found as Runnable
   throw new RathError('invalid-argument', `${file} exports no workflow as ${show(name)}, but ${show(found)}.`)
+}
+
+async function load(file: string, run: string): Promise<Record<string, unknown>> {
+  const path = resolve(file)
+  try {
+    return await import(pathToFileURL(path).href)
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new RathError(
+      'invalid-argument',
+      `The code of run ${run} cannot be loaded from ${path}: ${why}\nMend it, or give the workflow: runtime.resume(${show(run)}, workflow).`,
+      { cause },
+    )
+  }
+}
+
+/** An instance can be called too, and is made of a class that cannot. */
+function isClass(found: unknown): found is new () => Runnable {
+  return (
+    typeof found === 'function' &&
+    typeof (found as { prototype?: { forward?: unknown } }).prototype?.forward === 'function'
+  )
 }

@@ -1,6 +1,7 @@
 import { RathError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Json, JsonObject } from '../base/json.ts'
+import { version } from '../base/version.ts'
 import type { Session } from '../session/session.ts'
 import type { RunStatus, Store } from '../store/spec.ts'
 import { type Door, LiveDoor } from './door.ts'
@@ -90,10 +91,11 @@ export class Run {
     return this.#active === 0
   }
 
-  /** Writes behind what the run has written so far; `settled` waits for it. Before the first effect it is waited for here. */
-  async hold(write: () => Promise<unknown>): Promise<void> {
-    if (this.#journal && !this.#isOver) this.#journal.hold(write)
-    else await write()
+  /** Keeps a session behind what the run has written so far; `settled` waits for it. Before the first effect it is waited for here. */
+  keep(session: Session): Promise<unknown> | undefined {
+    if (!this.#journal || this.#isOver) return this.#facts.store().then(store => store.sessions.put(session))
+    this.#journal.keep(session)
+    return undefined
   }
 
   /** Everything held or written so far is durable. */
@@ -126,7 +128,7 @@ export class Run {
       if (!isKept && this.#facts.isOpen()) await (await this.#facts.store()).sessions.put(result)
       return
     }
-    if (!isKept) journal.hold(() => journal.store.sessions.put(result))
+    if (!isKept) journal.keep(result)
     // A call that nobody waited for still works, and ends the run when it ends.
     if (this.#active > 1) {
       await journal.settled()
@@ -145,17 +147,16 @@ export class Run {
     const journal = await this.#opening?.catch(() => undefined)
     if (journal === undefined) return told
     const session = told.session as Session | undefined
-    if (session) journal.hold(() => journal.store.sessions.put(session))
+    if (session) journal.keep(session)
     await this.#close(journal, statusOf(told), session).catch(() => {})
     return told
   }
 
-  readonly #open = (): Promise<Journal> => {
-    if (this.#stopped) return Promise.reject(this.#stopped)
+  readonly #open = (): Journal | Promise<Journal> => {
+    if (this.#stopped) throw this.#stopped
     if (this.#isOver)
-      return Promise.reject(
-        new RathError('cancelled', `Run ${this.id} has ended; nothing more is done in it.`),
-      )
+      throw new RathError('cancelled', `Run ${this.id} has ended; nothing more is done in it.`)
+    if (this.#journal) return this.#journal
     this.#opening ??= this.#start()
     return this.#opening
   }
@@ -168,7 +169,7 @@ export class Run {
       {
         id: this.id,
         input: input.id,
-        data: { workflow: this.#facts.workflow, format: 1, ...data },
+        data: { workflow: this.#facts.workflow, format: 1, version, ...data },
         isFresh: id === undefined,
         lease: this.#facts.lease ?? usualLease,
       },

@@ -16,6 +16,8 @@ import { type RunReport, reportRun } from './report.ts'
 import { filesBefore, loadRecord, type RunModule, type Runnable, resumeRun } from './resume.ts'
 import { type Reviewed, reviewEffect } from './review.ts'
 import { type RunSetup, runSetup } from './run.ts'
+import { openTracing, type TelemetryOptions } from './telemetry/telemetry.ts'
+import type { Tracing } from './telemetry/tracing.ts'
 
 /** What runs share: the store they are recorded in, and the sandboxes they work in. */
 export interface Runtime extends AsyncDisposable {
@@ -32,6 +34,8 @@ export interface Runtime extends AsyncDisposable {
   readonly places: Places
   /** The memories of agents; each is opened when first needed. */
   readonly memories: Memories
+  /** What follows its runs; nothing unless telemetry was asked for. */
+  readonly tracing: Tracing | undefined
   /**
    * Brings the files of a session, as its last call left them, to the folder it was placed in, or to another one. What is there is kept before
    * it is replaced; the digest of it is returned.
@@ -84,6 +88,8 @@ export interface RuntimeOptions extends Pick<StoreOptions, 'redact'> {
   readonly embed?: MemoriesOptions['embed']
   /** Milliseconds that a run counts as driven after its process was last heard of; 15,000 by default. */
   readonly lease?: number
+  /** Spans and metrics through `@opentelemetry/api`; none by default, and then nothing of it is loaded. */
+  readonly telemetry?: boolean | TelemetryOptions
 }
 
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
@@ -124,6 +130,7 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
     lease,
     places,
     memories,
+    tracing: openTracing(options.telemetry, async value => (await open()).clean(value)),
     checkout: (session, folder) => places.checkout(session, folder),
     runs: {
       get: async id => (await open()).runs.get(id),

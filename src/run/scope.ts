@@ -48,6 +48,8 @@ interface Inside {
   /** The call whose effect is running. */
   readonly holder: object
   readonly scope: Scope
+  /** The session that its answer comes from. */
+  session?: string
 }
 
 const effects = new AsyncLocalStorage<Inside>()
@@ -64,4 +66,15 @@ export function runInEffect<T>(holder: object, sample: string, work: () => T): T
 export function scopeIn(holder: { readonly scope: Scope }): Scope {
   const inside = effects.getStore()
   return inside?.holder === holder ? inside.scope : holder.scope
+}
+
+/** Says, inside an effect, which session its answer comes from. That goes on the record beside the answer, which stays the same from run to run. */
+export function answeredBy(session: string): void {
+  const inside = effects.getStore()
+  if (inside) inside.session = session
+}
+
+/** What the effect around this code has said so far. */
+export function answeringSession(): string | undefined {
+  return effects.getStore()?.session
 }

@@ -11,7 +11,7 @@ import type { ToolRecord } from '../tool/tool-record.ts'
 import type { RunContext } from './context.ts'
 import type { Asked } from './entry.ts'
 import { perform, performCaptured } from './perform.ts'
-import { runInEffect, scopeIn } from './scope.ts'
+import { answeringSession, runInEffect, scopeIn } from './scope.ts'
 
 /** One turn's calls at the door. */
 export interface ToolTurn {
@@ -25,10 +25,11 @@ export interface ToolTurn {
 /** Takes a call through the door: its outcome on record, or the tool. */
 export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn): Promise<ToolRecord> {
   const { tool } = call
-  const { context } = turn
+  const { context, session } = turn
+  const { tracing } = context.runtime
   let cutOff: ToolRecord | undefined
   try {
-    const { value } = await context.run.door.pass(
+    const { value, isRecorded } = await context.run.door.pass(
       {
         ...asked(call, turn),
         kind: 'tool',
@@ -36,14 +37,19 @@ export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn)
         ...(tool.sandboxed && { facts: { sandboxed: true } }),
         urgent: changes(tool),
       },
-      async ({ key, occurrence, begun }) => {
-        const sample = `${key.slice(0, 16)}.${occurrence}`
-        const record = await runInEffect(context, sample, () => work(call, run, turn, begun !== undefined))
+      async at => {
+        const sample = `${at.key.slice(0, 16)}.${at.occurrence}`
+        const perform = () =>
+          runInEffect(context, sample, async () =>
+            withSession(await work(call, run, turn, at.begun !== undefined)),
+          )
+        const record = await (tracing ? tracing.tool(call, session, context, at, perform) : perform())
         if (!wasCancelled(record, context)) return { value: record as unknown as Json }
         cutOff = record
         throw cancelledError(context.signal)
       },
     )
+    if (isRecorded) tracing?.recorded()
     return value as unknown as ToolRecord
   } catch (error) {
     // It has no outcome for the journal: a resumed run decides by the tool's effect. The session of this one says how it ended.
@@ -67,6 +73,12 @@ async function work(
   const putAway = isOlder || context.run.isRecorded ? await places.follow(visit, isOlder) : undefined
   const record = await performCaptured(run, places.capture(visit))
   return putAway === undefined ? record : { ...record, evidence: { ...record.evidence, putAway } }
+}
+
+/** The record of an agent's work leads to the session it worked on. */
+function withSession(record: ToolRecord): ToolRecord {
+  const session = answeringSession()
+  return session === undefined ? record : { ...record, evidence: { ...record.evidence, session } }
 }
 
 type RunTool = (sandbox?: () => Promise<Sandbox>) => Promise<ToolOutcome>

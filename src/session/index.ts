@@ -15,6 +15,7 @@ export type {
 } from './chunk.ts'
 export type { ChunkList } from './chunk-list.ts'
 export type { SessionDiff } from './diff.ts'
+export type { FileConflict, OnConflict, Settlement } from './files.ts'
 export { type GraphEdge, type GraphNode, type SessionGraph, sessionGraph } from './graph.ts'
 export type { ReadOptions } from './jsonl/read.ts'
 export type { Lineage, Operation, OperationOptions } from './lineage.ts'

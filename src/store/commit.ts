@@ -52,6 +52,31 @@ export class Committer {
     })
   }
 
+  /**
+   * Operations that are done, in their order and behind whatever was accepted before, when this returns; only with a driver that never
+   * waits. Each is decided for itself, and the first refusal is thrown.
+   */
+  commitNow(operations: readonly Operation<unknown>[]): void {
+    if (this.#closed) throw closedError()
+    if (this.#waiting.length > 0) this.#flush()
+    let refusal: { readonly error: unknown } | undefined
+    this.#driver.commit(touchedBy(operations), unit => {
+      for (const operation of operations) {
+        try {
+          operation.decide(unit)
+        } catch (error) {
+          refusal ??= { error }
+        }
+      }
+    })
+    if (refusal) throw refusal.error
+  }
+
+  /** Resolves in the next turn of the event loop when this one has taken long; until then nobody has to pause. */
+  pause(): Promise<void> | undefined {
+    return this.#turnHasTime() ? undefined : new Promise(resolve => setImmediate(resolve))
+  }
+
   /** Refuses new operations and waits for the accepted ones. */
   async close(): Promise<void> {
     this.#closed = true
@@ -95,7 +120,7 @@ export class Committer {
       }
     }
     try {
-      const running = this.#driver.commit(touchedBy(batch), unit => {
+      const running = this.#driver.commit(touchedBy(batch.map(({ operation }) => operation)), unit => {
         answers = batch.map(({ operation }) => answerOf(operation, unit))
       })
       if (running) return running.then(settle, error => this.#failed(batch, error))
@@ -132,19 +157,19 @@ function answerOf(operation: Operation<unknown>, unit: Unit): Answer {
 
 const none: readonly never[] = []
 
-function touchedBy(batch: readonly Waiting[]): Touched {
-  const [first, second] = batch
+function touchedBy(operations: readonly Operation<unknown>[]): Touched {
+  const [first, second] = operations
   if (first && second === undefined) {
-    const { sessions = none, runs = none, entries = none } = first.operation
+    const { sessions = none, runs = none, entries = none } = first
     return { sessions, runs, entries }
   }
   const sessions = new Set<string>()
   const runs = new Set<string>()
   const entries: EntryName[] = []
-  for (const { operation } of batch) {
-    for (const id of operation.sessions ?? []) sessions.add(id)
-    for (const id of operation.runs ?? []) runs.add(id)
-    entries.push(...(operation.entries ?? []))
+  for (const operation of operations) {
+    for (const id of operation.sessions ?? none) sessions.add(id)
+    for (const id of operation.runs ?? none) runs.add(id)
+    entries.push(...(operation.entries ?? none))
   }
   return { sessions, runs, entries }
 }

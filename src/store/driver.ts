@@ -16,6 +16,8 @@ export interface StoreDriver {
    * A driver that does not have to wait may be done, or throw, at once: it then returns nothing.
    */
   commit(touched: Touched, decide: (unit: Unit) => void): Promise<void> | undefined
+  /** A commit never waits, and sharing one saves nothing: whoever writes need not wait either. */
+  readonly neverWaits?: boolean
 
   sessionRow(id: string): Promise<SessionRow | undefined>
   /** Ids that start with a prefix, in order. */

@@ -19,6 +19,7 @@ export class Gate {
       const member = target[name as keyof T]
       if (typeof member !== 'function') return member
       if (name === 'subscribe') return (...args: unknown[]) => this.#enter(() => member.apply(target, args))
+      if (name === 'write') return (...args: unknown[]) => this.#passAtOnce(() => member.apply(target, args))
       return (...args: unknown[]) => this.pass(() => member.apply(target, args))
     }
     return new Proxy(target, {
@@ -38,6 +39,17 @@ export class Gate {
     } finally {
       if (--this.#inside === 0) this.#emptied?.()
     }
+  }
+
+  /** For what may be done when it returns: that throws what is wrong, and makes no promise. */
+  #passAtOnce<T>(work: () => Promise<T> | undefined): Promise<T> | undefined {
+    let running: Promise<T> | undefined
+    try {
+      running = this.#enter(work)
+    } catch (error) {
+      throw this.#redactor.error(error)
+    }
+    return running && this.pass(() => running)
   }
 
   async close(): Promise<void> {

@@ -1,31 +1,103 @@
 import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import { type Json, type JsonObject, toJson } from '../base/json.ts'
-import type { Committer } from './commit.ts'
+import type { Committer, Operation } from './commit.ts'
 import type { EntryName, EntryRow, StoreDriver, Unit } from './driver.ts'
 import { decodeAll, type Encoded, encode } from './encode.ts'
 import { checkLimit } from './page.ts'
 import type { Redactor } from './redact.ts'
-import type { JournalEntry, NewEntry, NewRun, RunChange, RunRow, RunStatus, RunStore } from './spec.ts'
+import type { Keeping, Sessions } from './sessions.ts'
+import type {
+  JournalEntry,
+  NewEntry,
+  NewRun,
+  RunChange,
+  RunRow,
+  RunStatus,
+  RunStore,
+  RunWrite,
+} from './spec.ts'
 
 /** Runs in a store. The fence is checked in the transaction that writes, so an owner that was replaced writes nothing. */
 export class Runs implements RunStore {
   readonly #driver: StoreDriver
   readonly #committer: Committer
   readonly #redactor: Redactor
+  readonly #sessions: Sessions
 
-  constructor(driver: StoreDriver, committer: Committer, redactor: Redactor) {
+  constructor(driver: StoreDriver, committer: Committer, redactor: Redactor, sessions: Sessions) {
     this.#driver = driver
     this.#committer = committer
     this.#redactor = redactor
+    this.#sessions = sessions
   }
 
-  create({ id, input, output, data }: NewRun): Promise<RunRow> {
+  write(id: string, fence: number, writes: readonly RunWrite[]): Promise<void> | undefined {
+    if (!this.#driver.neverWaits) return this.#writeEach(id, fence, writes)
+    const operations: (Operation<unknown> | Keeping)[] = []
+    for (const write of writes) {
+      const operation = this.#operation(id, fence, write)
+      // A session of which nothing is known in this process: what the store has of it must be looked up first.
+      if (operation === undefined) return this.#writeEach(id, fence, writes)
+      operations.push(operation)
+    }
+    try {
+      this.#committer.commitNow(operations)
+    } catch (error) {
+      // Chunks were collected that this process remembered as stored: nothing was written, and `put` looks again.
+      if (error instanceof RathError && error.code === 'chunk-missing')
+        return this.#writeEach(id, fence, writes)
+      throw error
+    }
+    let waits = this.#committer.pause()
+    for (const operation of operations) {
+      const left = 'committed' in operation ? operation.committed() : undefined
+      if (left) waits = waits ? Promise.all([waits, left]).then(() => {}) : left
+    }
+    return waits
+  }
+
+  /** All are asked for in one turn, and so share a transaction. */
+  async #writeEach(id: string, fence: number, writes: readonly RunWrite[]): Promise<void> {
+    await Promise.all(writes.map(write => this.#writeOne(id, fence, write)))
+  }
+
+  async #writeOne(id: string, fence: number, write: RunWrite): Promise<unknown> {
+    if (write.kind === 'put') return this.#sessions.put(write.session)
+    return this.#committer.submit(this.#operation(id, fence, write) as Operation<unknown>)
+  }
+
+  #operation(id: string, fence: number, write: RunWrite): Operation<unknown> | Keeping | undefined {
+    switch (write.kind) {
+      case 'put':
+        return this.#sessions.keeping(write.session)
+      case 'create':
+        return this.#creation({ id, ...write.run })
+      case 'claim':
+        return this.#claiming(id, write.owner, write.leaseMs)
+      case 'update':
+        return this.#updating(id, fence, write.change)
+      case 'intend': {
+        const name = entryName(id, write.entry)
+        return this.#intending(name, fence, write.entry.kind, this.#clean(write.entry.request, 'request'))
+      }
+      case 'conclude': {
+        const outcome = this.#clean(write.outcome, 'outcome')
+        return concluding(entryName(id, write), outcome, unit => void heldRun(unit, id, fence))
+      }
+    }
+  }
+
+  async create(run: NewRun): Promise<RunRow> {
+    return this.#committer.submit(this.#creation(run))
+  }
+
+  #creation({ id, input, output, data }: NewRun): Operation<RunRow> {
     checkName(id, 'A run id')
     if (input !== undefined) checkName(input, 'The input of a run')
     if (output !== undefined) checkName(output, 'The output of a run')
     const clean = this.#clean(data ?? {}, 'data') as JsonObject
-    return this.#change(id, unit => {
+    return changing(id, unit => {
       if (unit.run(id))
         throw new RathError('run-exists', `There is already a run ${show(id)}; give each run its own id.`)
       const now = Date.now()
@@ -56,18 +128,22 @@ export class Runs implements RunStore {
     return this.#driver.runRows(filter.status, checkLimit(filter.limit, 50))
   }
 
-  claim(
+  async claim(
     id: string,
     owner: string,
     leaseMs: number,
     options: { readonly instead?: string } = {},
   ): Promise<RunRow> {
+    return this.#committer.submit(this.#claiming(id, owner, leaseMs, options.instead))
+  }
+
+  #claiming(id: string, owner: string, leaseMs: number, instead?: string): Operation<RunRow> {
     checkName(owner, 'An owner')
     checkLease(leaseMs)
-    return this.#change(id, unit => {
+    return changing(id, unit => {
       const run = unit.run(id) ?? missing(id)
       const now = Date.now()
-      const isTaken = run.owner !== null && run.owner !== owner && run.owner !== options.instead
+      const isTaken = run.owner !== null && run.owner !== owner && run.owner !== instead
       if (isTaken && run.leaseUntil > now) {
         throw new RathError(
           'run-owned',
@@ -79,19 +155,25 @@ export class Runs implements RunStore {
     })
   }
 
-  renew(id: string, fence: number, leaseMs: number): Promise<RunRow> {
+  async renew(id: string, fence: number, leaseMs: number): Promise<RunRow> {
     checkLease(leaseMs)
-    return this.#change(id, unit => {
-      const now = Date.now()
-      return { ...heldRun(unit, id, fence), leaseUntil: now + leaseMs, updated: now }
-    })
+    return this.#committer.submit(
+      changing(id, unit => {
+        const now = Date.now()
+        return { ...heldRun(unit, id, fence), leaseUntil: now + leaseMs, updated: now }
+      }),
+    )
   }
 
-  update(id: string, fence: number, change: RunChange): Promise<RunRow> {
+  async update(id: string, fence: number, change: RunChange): Promise<RunRow> {
+    return this.#committer.submit(this.#updating(id, fence, change))
+  }
+
+  #updating(id: string, fence: number, change: RunChange): Operation<RunRow> {
     checkStatus(change.status)
     if (change.output !== undefined) checkName(change.output, 'The output of a run')
     const data = change.data === undefined ? undefined : (this.#clean(change.data, 'data') as JsonObject)
-    return this.#change(id, unit => {
+    return changing(id, unit => {
       const run = heldRun(unit, id, fence)
       return {
         ...run,
@@ -105,27 +187,35 @@ export class Runs implements RunStore {
   }
 
   async intend(id: string, fence: number, entry: NewEntry): Promise<JournalEntry> {
-    const name = checkEntryName(id, entry.key, entry.occurrence)
-    checkName(entry.kind, 'The kind of an effect')
+    const name = entryName(id, entry)
     const clean = this.#clean(entry.request, 'request')
+    const { row, isNew } = await this.#committer.submit(this.#intending(name, fence, entry.kind, clean))
+    // What was just written needs no reading.
+    if (isNew) return { ...name, kind: entry.kind, request: clean, intendedAt: row.intendedAt }
+    return this.#read(row)
+  }
+
+  #intending(
+    name: EntryName,
+    fence: number,
+    kind: string,
+    clean: Json,
+  ): Operation<{ row: EntryRow; isNew: boolean }> {
+    checkName(kind, 'The kind of an effect')
     const request = encode(clean)
-    let made: EntryRow | undefined
-    const row = await this.#committer.submit({
-      runs: [id],
+    return {
+      runs: [name.run],
       entries: [name],
       decide: unit => {
-        heldRun(unit, id, fence)
+        heldRun(unit, name.run, fence)
         const existing = unit.entry(name)
-        if (existing) return existing
-        made = newRow(name, entry.kind, request)
+        if (existing) return { row: existing, isNew: false }
+        const row = newRow(name, kind, request)
         addBlobs(unit, request)
-        unit.setEntry(made)
-        return made
+        unit.setEntry(row)
+        return { row, isNew: true }
       },
-    })
-    // What was just written needs no reading.
-    if (row === made) return { ...name, kind: entry.kind, request: clean, intendedAt: row.intendedAt }
-    return this.#read(row)
+    }
   }
 
   conclude(id: string, fence: number, key: string, occurrence: number, outcome: Json): Promise<JournalEntry> {
@@ -150,43 +240,13 @@ export class Runs implements RunStore {
     outcome: Json,
     check: (unit: Unit, entry: EntryRow | undefined) => void,
   ): Promise<JournalEntry> {
-    const name = checkEntryName(id, key, occurrence)
+    const name = entryName(id, { key, occurrence })
     const clean = this.#clean(outcome, 'outcome')
-    const encoded = encode(clean)
-    const row = await this.#committer.submit({
-      runs: [id],
-      entries: [name],
-      decide: unit => {
-        const entry = unit.entry(name)
-        check(unit, entry)
-        if (entry === undefined) {
-          throw new RathError(
-            'journal-conflict',
-            `Run ${id} has no intent for ${show(key)}, occurrence ${occurrence}; write the intent first.`,
-          )
-        }
-        if (entry.outcome !== null) {
-          throw new RathError(
-            'journal-conflict',
-            `Run ${id} already has an outcome for ${show(key)}, occurrence ${occurrence}; it is final.`,
-          )
-        }
-        addBlobs(unit, encoded)
-        const concluded = {
-          ...entry,
-          outcome: encoded.text,
-          concludedAt: Date.now(),
-          blobs: [...entry.blobs, ...idsOf(encoded)],
-        }
-        unit.setEntry(concluded)
-        return concluded
-      },
-    })
-    return this.#read(row, clean)
+    return this.#read(await this.#committer.submit(concluding(name, clean, check)), clean)
   }
 
   async entry(id: string, key: string, occurrence: number): Promise<JournalEntry | undefined> {
-    checkEntryName(id, key, occurrence)
+    entryName(id, { key, occurrence })
     const row = await this.#driver.entryRow(id, key, occurrence)
     return row && this.#read(row)
   }
@@ -195,18 +255,6 @@ export class Runs implements RunStore {
     await this.get(id)
     const rows = await this.#driver.entryRows(id)
     return Promise.all(rows.map(row => this.#read(row)))
-  }
-
-  #change(id: string, decide: (unit: Unit) => RunRow): Promise<RunRow> {
-    checkName(id, 'A run id')
-    return this.#committer.submit({
-      runs: [id],
-      decide: unit => {
-        const row = decide(unit)
-        unit.setRun(row)
-        return row
-      },
-    })
   }
 
   #clean(value: unknown, name: string): Json {
@@ -227,6 +275,56 @@ export class Runs implements RunStore {
       intendedAt,
       ...(concludedAt !== null && { concludedAt, outcome: outcome as Json }),
     }
+  }
+}
+
+function changing(id: string, decide: (unit: Unit) => RunRow): Operation<RunRow> {
+  checkName(id, 'A run id')
+  return {
+    runs: [id],
+    decide: unit => {
+      const row = decide(unit)
+      unit.setRun(row)
+      return row
+    },
+  }
+}
+
+function concluding(
+  name: EntryName,
+  outcome: Json,
+  check: (unit: Unit, entry: EntryRow | undefined) => void,
+): Operation<EntryRow> {
+  const { run, key, occurrence } = name
+  const encoded = encode(outcome)
+  return {
+    runs: [run],
+    entries: [name],
+    decide: unit => {
+      const entry = unit.entry(name)
+      check(unit, entry)
+      if (entry === undefined) {
+        throw new RathError(
+          'journal-conflict',
+          `Run ${run} has no intent for ${show(key)}, occurrence ${occurrence}; write the intent first.`,
+        )
+      }
+      if (entry.outcome !== null) {
+        throw new RathError(
+          'journal-conflict',
+          `Run ${run} already has an outcome for ${show(key)}, occurrence ${occurrence}; it is final.`,
+        )
+      }
+      addBlobs(unit, encoded)
+      const concluded = {
+        ...entry,
+        outcome: encoded.text,
+        concludedAt: Date.now(),
+        blobs: [...entry.blobs, ...idsOf(encoded)],
+      }
+      unit.setEntry(concluded)
+      return concluded
+    },
   }
 }
 
@@ -260,7 +358,7 @@ function idsOf({ blobs }: Encoded): Digest[] {
   return blobs.map(blob => blob.id)
 }
 
-function checkEntryName(run: string, key: string, occurrence: number): EntryName {
+function entryName(run: string, { key, occurrence }: Omit<EntryName, 'run'>): EntryName {
   checkName(run, 'A run id')
   checkName(key, 'The key of an effect')
   if (!Number.isSafeInteger(occurrence) || occurrence < 0) {

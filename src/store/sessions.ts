@@ -9,7 +9,7 @@ import { anchored } from '../session/summary.ts'
 import type { SessionValue } from '../session/value.ts'
 import { ChainLoader } from './chain-loader.ts'
 import { ChainWriter } from './chain-writer.ts'
-import type { Committer } from './commit.ts'
+import type { Committer, Operation } from './commit.ts'
 import type { StoreDriver } from './driver.ts'
 import { decodeAll } from './encode.ts'
 import { Follower } from './follow.ts'
@@ -32,6 +32,11 @@ import type {
 
 /** Several collections in a row may each take what a put counted on; a store that has truly lost chunks must not loop. */
 const mostAttempts = 5
+
+/** An operation that keeps a session. Once it is committed, there may be something left to look at. */
+export interface Keeping extends Operation<void> {
+  committed(): Promise<void> | undefined
+}
 
 /** Sessions in a store: the decisions about them. Rows and locks are the driver's. */
 export class Sessions implements SessionStore {
@@ -74,6 +79,28 @@ export class Sessions implements SessionStore {
         // Another process collected chunks that this one remembered as stored: look again, and write them.
         this.#writer.forget()
       }
+    }
+  }
+
+  /** The operation that keeps a session; undefined when the store has to be asked first what it has of it. */
+  keeping(session: Session): Keeping | undefined {
+    const given = valueFrom(session)
+    checkId(given.id)
+    const value = this.#redacted(given)
+    const rows = this.#writer.missing(value.tip, value.id)
+    if (rows instanceof Promise) return undefined
+    const decide = keep(value, rows, undefined)
+    let longer: SessionRow | undefined
+    return {
+      sessions: [value.id],
+      decide: unit => {
+        longer = decide(unit)
+      },
+      committed: () => {
+        if (longer) return this.#checkExtendedFrom(longer, value)
+        this.#writer.stored(value.tip)
+        return undefined
+      },
     }
   }
 

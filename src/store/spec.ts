@@ -164,6 +164,11 @@ export interface RunStore {
   update(id: string, fence: number, change: RunChange): Promise<RunRow>
   /** Writes down that an effect is about to happen. The same entry again is returned as it stands, with its outcome if it has one. */
   intend(id: string, fence: number, entry: NewEntry): Promise<JournalEntry>
+  /**
+   * Several writes of whoever drives the run, in this order, each kept or refused as its own method would; what is thrown, or rejects, is
+   * the first refusal. Returns nothing when all of it is durable already: in a store that never waits nobody else has to.
+   */
+  write(id: string, fence: number, writes: readonly RunWrite[]): Promise<void> | undefined
   /** Writes down how it ended. An entry has one outcome for ever: a second one is refused. */
   conclude(id: string, fence: number, key: string, occurrence: number, outcome: Json): Promise<JournalEntry>
   /**
@@ -214,6 +219,20 @@ export interface NewEntry {
   readonly kind: string
   readonly request: Json
 }
+
+/** One of several writes; `put` keeps a session. */
+export type RunWrite =
+  | { readonly kind: 'create'; readonly run: Omit<NewRun, 'id'> }
+  | { readonly kind: 'claim'; readonly owner: string; readonly leaseMs: number }
+  | { readonly kind: 'update'; readonly change: RunChange }
+  | { readonly kind: 'intend'; readonly entry: NewEntry }
+  | {
+      readonly kind: 'conclude'
+      readonly key: string
+      readonly occurrence: number
+      readonly outcome: Json
+    }
+  | { readonly kind: 'put'; readonly session: Session }
 
 export interface JournalEntry extends NewEntry {
   readonly run: string

@@ -38,7 +38,7 @@ export function createStore(
     url: driver.url,
     sessions: gate.around(sessions),
     blobs: gate.around(blobStore(allowed, committer, redactor)),
-    runs: gate.around(new Runs(allowed, committer, redactor)),
+    runs: gate.around(new Runs(allowed, committer, redactor, sessions)),
     clean: <T extends Session | Json>(value: T): T =>
       (value instanceof Session ? sessions.clean(value) : redactor.json(value)) as T,
     gc: options => gate.pass(() => collect(allowed, options)),
@@ -55,7 +55,12 @@ function readOnlyDriver(driver: StoreDriver): StoreDriver {
       `The store ${driver.url} was opened to read only; open it without readOnly to write.`,
     )
   }
-  const instead: Partial<StoreDriver> = { commit: refuse, sweep: refuse, unindexed: async () => [] }
+  const instead: Partial<StoreDriver> = {
+    neverWaits: false,
+    commit: refuse,
+    sweep: refuse,
+    unindexed: async () => [],
+  }
   return new Proxy(driver, {
     get(target, name) {
       const member = instead[name as keyof StoreDriver] ?? target[name as keyof StoreDriver]

@@ -11,6 +11,8 @@ export interface ToolRecord {
 
 /** Where a call ran, and what it did to files. */
 export interface ToolEvidence {
+  /** The id of the session that the answer comes from, where an agent gave it. */
+  readonly session?: string
   /** The sandbox: backend, id and folder. */
   readonly ranOn?: JsonObject
   /** Tree digests of the workspace when the call began and ended. */

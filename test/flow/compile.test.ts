@@ -38,8 +38,9 @@ class Readme extends Workflow {
     model: 'anthropic/claude-opus-5-5',
     builtins: false,
     budget: { cost: 2 },
+    memory: { backend: 'local', name: 'team' },
   })
-  payer = new Agent('Pay.', { model: scripted([]), tools: [pay], builtins: false })
+  payer = new Agent('Pay.', { model: scripted([]), tools: [pay], builtins: false, memory: 'team' })
   choose = new Selector({ model: 'openai/gpt-5.5' })
   forward(session: Session) {
     return this.critic(this.writer(session))
@@ -47,7 +48,7 @@ class Readme extends Workflow {
 }
 
 describe('compile', () => {
-  it('lists modules, models, tools, sandboxes, budgets and what only running it shows', () => {
+  it('lists modules, models, tools, sandboxes, memories, budgets and what only running it shows', () => {
     vi.stubEnv('OPENAI_API_KEY', secret)
     const { manifest } = new Readme().compile()
     expect(manifest.modules.map(({ path, type }) => [path, type])).toEqual([
@@ -79,12 +80,17 @@ describe('compile', () => {
     expect(manifest.sandboxes).toEqual([
       { usedBy: 'writer', needs: ['files', 'commands'], tools: ['run_code', 'read_workspace_file'] },
     ])
+    expect(manifest.memories).toEqual([{ name: 'team', usedBy: ['critic', 'payer'] }])
     expect(manifest.budgets).toEqual([{ path: 'critic', limits: { cost: 2 } }])
     const unknown = manifest.unknown.map(({ path, reason }) => `${path}: ${reason}`)
     expect(unknown).toContainEqual(expect.stringContaining(': what its forward calls'))
     expect(unknown).toContainEqual(expect.stringContaining('payer: who decides about calls of pay'))
     expect(unknown).toContainEqual(expect.stringContaining('choose: what Selector is asked'))
     expect(unknown).toContainEqual(expect.stringContaining('writer: where it works'))
+    // The critic's is a local one; nobody knows yet what the payer's name means.
+    expect(unknown.filter(one => one.includes('memory'))).toEqual([
+      'payer: where its memory team is: the default runtime has none of that name',
+    ])
   })
 
   it('finds every problem at once, without a network and without spending anything', () => {
@@ -153,7 +159,12 @@ describe('compile', () => {
     vi.stubEnv('OPENAI_API_KEY', secret)
     class Small extends Workflow {
       override description = 'Counts words.'
-      agent = new Agent('Count.', { model: 'openai/gpt-5.5', tools: [echo], builtins: false })
+      agent = new Agent('Count.', {
+        model: 'openai/gpt-5.5',
+        tools: [echo],
+        builtins: false,
+        memory: 'local',
+      })
       again = this.agent
       forward(session: Session) {
         return this.agent(session)
@@ -173,6 +184,9 @@ describe('compile', () => {
         '',
         'tools',
         '  echo  pure  used by agent',
+        '',
+        'memories',
+        '  local  used by agent',
         '',
         'known only when it runs',
         '  (root)  what its forward calls, in which order and how often: it is code',

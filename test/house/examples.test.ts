@@ -22,6 +22,11 @@ const lines: Record<string, readonly string[]> = {
     '     s7 --> s8',
     '   14 lines; same head: true; ok: true',
   ],
+  '03-sandbox-backends.ts': [
+    'local (isolation: none) enforces paths, environment, processTree',
+    '  cat ../diary.txt          exit 0  not for agents',
+    '  echo "key: $SHOP_API_KEY" exit 0  key:',
+  ],
   '04-builtin-tools.ts': [
     'list_workspace_files: {"entries":["add.js"],"path":"."}',
     'run_shell_command: {"exitCode":0,"stderr":"","stdout":"0\\n"}',
@@ -64,6 +69,15 @@ const lines: Record<string, readonly string[]> = {
     '  llama-4 answers, with its key.',
     '  1500 tokens, $0.001',
     '  Who are you? Who are you?',
+  ],
+  '13-branches.ts': [
+    'folder, while both work: soup | fish | rice | cake',
+    '  ours: added chili.txt',
+    'merge-conflict: [{"path":"menu.txt","kind":"content"}]',
+    'folder, merged: hot soup | curry pancakes | rice | big cake',
+    '  menu.txt written by chef',
+    'folder, while dan works on the past: hot soup | curry pancakes | rice | big cake',
+    'folder, checked out: soup | fish | rice | cake | tea',
   ],
   'backends/e2b.ts': ['backend: e2b, a microvm', 'not opened: E2B_API_KEY is not set'],
   'backends/mem0.ts': [

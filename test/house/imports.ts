@@ -11,6 +11,7 @@ export function importsOf(path: string, code: string): Import[] {
   const found: Import[] = []
   const add = (source: { type: string } | null, typeOnly: boolean) => {
     if (source === null) return
+    if (isFileAddress(source)) return
     // A computed specifier cannot be checked, so it must not be there.
     if (source.type !== 'Literal') throw new Error(`${path}: import() takes a literal specifier`)
     found.push({ specifier: String((source as { value?: unknown }).value), typeOnly })
@@ -23,6 +24,15 @@ export function importsOf(path: string, code: string): Import[] {
     TSImportType: node => add(node.source, true),
   }).visit(parsed(path, code))
   return found
+}
+
+/** `import(pathToFileURL(path).href)` loads a file that somebody named, and none of the package. */
+function isFileAddress(source: { type: string }): boolean {
+  const { object, property } = source as {
+    object?: { callee?: { name?: string } }
+    property?: { name?: string }
+  }
+  return object?.callee?.name === 'pathToFileURL' && property?.name === 'href'
 }
 
 /** The names a file exports, told apart by whether they exist at run time. `export *` is refused: it hides names. */

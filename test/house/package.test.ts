@@ -2,12 +2,14 @@ import { existsSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { version } from '../../src/base/version.ts'
 import { importsOf } from './imports.ts'
 import { run } from './run.ts'
 import { filesUnder, read, root } from './tree.ts'
 
 interface Manifest {
   readonly name: string
+  readonly version: string
   readonly license: string
   readonly type: string
   readonly engines: Record<string, string>
@@ -85,6 +87,10 @@ test('the package has one licence, asks for the Node it needs, pins what it brin
   for (const name of Object.keys(manifest.peerDependencies)) {
     expect(manifest.peerDependenciesMeta[name]?.optional, `peer ${name}`).toBe(true)
   }
+})
+
+test('the version that runs record is that of the package', () => {
+  expect(version).toBe(manifest.version)
 })
 
 test('what npm packs is the build, the docs and the papers, and nothing else', () => {

@@ -157,7 +157,7 @@ test('whoever has a store open sees what another wrote, changed and forgot, acro
   }
 })
 
-test('what was acknowledged survives four writers of which two are killed', async () => {
+test('what was acknowledged survives when two of four writers are killed, and the others later', async () => {
   const path = place()
   await (await open(path)).close()
   const acknowledged: string[] = []

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { version } from '../../src/base/version.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { effect, type ForwardContext } from '../../src/run/effect.ts'
 import type { Session } from '../../src/session/session.ts'
@@ -16,7 +17,7 @@ describe('a run', () => {
       input: pending.lineage.parents[0],
       output: out.id,
       owner: null,
-      data: { workflow: 'Agent', format: 1 },
+      data: { workflow: 'Agent', format: 1, version },
     })
     expect((await store.sessions.get(row.output as string)).state).toBe(out.state)
   })

@@ -63,7 +63,7 @@ describe('many at once', () => {
       },
     )
     const out = await agent(ask())
-    expect(out.chunks.at(2)).toMatchObject({ outcome: { kind: 'value', value: { text: '42' } } })
+    expect(out.chunks.at(2)).toMatchObject({ outcome: { kind: 'value', value: '42' } })
     expect(model.calls[0]?.messages.at(-1)).toMatchObject({ role: 'user' })
   })
 })

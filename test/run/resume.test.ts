@@ -158,7 +158,7 @@ describe('an agent inside a tool', () => {
     const rest = agentWith(['done'], { tools: [helper(() => 'second')] })
     const out = await elsewhere(store).resume(pending.runId, rest.agent)
     const said = out.chunks.flatMap(chunk => (chunk.kind === 'tool-result' ? [chunk.outcome] : []))
-    expect(said).toMatchObject([{ value: { text: 'first' } }, { value: { text: 'second' } }])
+    expect(said).toMatchObject([{ value: 'first' }, { value: 'second' }])
   })
 })
 

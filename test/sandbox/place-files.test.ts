@@ -164,6 +164,16 @@ describe('a fork', () => {
     expect(new TextDecoder().decode(await sandbox.files.read('shared.txt'))).toMatch(/^one\n/)
   })
 
+  test('begins with the same files in another process, whatever was done in the folder since', async () => {
+    const session = start()
+    const fork = session.fork()
+    await call(session, writes('shared.txt', 'changed'))
+    const later = new Places({ workspaces: join(folder.path, 'kept') })
+    const { sandbox } = await later.open({ session: Session.fromJSONL(fork.toJSONL()) })
+    expect(new TextDecoder().decode(await sandbox.files.read('shared.txt'))).toMatch(/^one\n/)
+    await later.close()
+  })
+
   test('that shares works in the files of its parent', async () => {
     await call(start().fork({ workspace: 'shared' }), writes('a.txt', 'A'))
     expect(read('a.txt')).toBe('A')

@@ -99,8 +99,7 @@ function verdictOf(options: Options): Verdict | undefined {
   const { yes, no, edit, answer, happened, didNotHappen } = options
   const given: [Verdict, boolean][] = [
     ['approved', yes === true],
-    // Commander takes `--no` for an option that is on until it is given.
-    ['rejected', no === false],
+    ['rejected', no === true],
     ['edited', edit !== undefined],
     ['answered', answer !== undefined],
     ['happened', happened === true],

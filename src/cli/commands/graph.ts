@@ -5,7 +5,6 @@ import { graphRows, relatives } from '../graph-rows.ts'
 import { findSession } from '../names.ts'
 import type { Output } from '../output.ts'
 import { openToRead } from '../runtime.ts'
-import { count } from '../text.ts'
 
 interface Options extends StoreOption {
   readonly format?: 'mermaid' | 'dot' | 'json'
@@ -28,10 +27,9 @@ export function define(command: Command, output: Output): void {
 
 async function draw(name: string | undefined, options: Options, output: Output): Promise<void> {
   await using store = await openToRead(options)
-  const { rows, missing } = await graphRows(store)
+  const rows = await graphRows(store)
   const centre = name === undefined ? undefined : await findSession(store, name)
   const graph = sessionGraph(centre === undefined ? rows : relatives(rows, centre))
-  if (missing > 0) output.tell(`${count(missing, 'parent')} that the store no longer has left out.`)
   const format = options.json ? 'json' : (options.format ?? 'mermaid')
   if (format === 'json') output.json(graph.toJSON())
   else output.print(format === 'dot' ? graph.toDot() : graph.toMermaid())

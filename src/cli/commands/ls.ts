@@ -15,6 +15,7 @@ interface Options extends StoreOption, JsonOption {
   readonly tagged?: boolean
   readonly status?: RunStatus
   readonly search?: string
+  readonly prompts?: boolean
 }
 
 const statuses = ['running', 'waiting', 'needs-review', 'done', 'failed', 'cancelled']
@@ -27,6 +28,7 @@ export function define(command: Command, output: Output): void {
     .option('--by <producer>', 'only sessions that this agent or workflow made')
     .option('--operation <name>', 'only sessions made by fork, merge, Agent, …')
     .option('--tagged', 'only sessions that have a tag')
+    .option('--prompts', "also the sessions that hold agents' instructions")
     .option('--search <words>', 'chunks in which all the words occur, best first')
     .addOption(new Option('--status <status>', 'only runs that stand like this').choices(statuses))
     .action((what: 'sessions' | 'runs', options: Options) => list(what, options, output))
@@ -50,7 +52,8 @@ async function list(what: 'sessions' | 'runs', options: Options, output: Output)
     ...(operation && { operation }),
     ...(tagged && { tagged }),
   }
-  const { rows, cursor } = await store.sessions.list(filter)
+  const { rows: found, cursor } = await store.sessions.list(filter)
+  const rows = options.prompts ? found : found.filter(({ id }) => !id.startsWith('prompt-'))
   if (options.json) return output.json({ sessions: rows, more: cursor !== undefined })
   if (options.quiet) return rows.forEach(({ id }) => void output.print(id))
   if (rows.length === 0) return output.tell('No sessions.')
@@ -66,7 +69,13 @@ async function list(what: 'sessions' | 'runs', options: Options, output: Output)
       said[i] as string,
     ]
   })
-  output.print(table(['SESSION', 'WHEN', 'CHUNKS', 'MADE BY', 'TAGS', 'LAST'], lines, output.stdout.columns))
+  output.print(
+    table(
+      ['SESSION', 'WHEN', 'CHUNKS', 'MADE BY', 'TAGS', 'LAST'],
+      lines,
+      output.stdout.columns || undefined,
+    ),
+  )
   if (cursor !== undefined) output.tell(`There are more: rath ls -n ${Math.min(1000, limit * 5)}`)
 }
 
@@ -86,7 +95,9 @@ async function listRuns(
     oneLine(workflowOf(row), 40),
     fileOf(row),
   ])
-  output.print(table(['RUN', 'WHEN', 'STATUS', 'WORKFLOW', 'FILE'], lines, output.stdout.columns))
+  output.print(
+    table(['RUN', 'WHEN', 'STATUS', 'WORKFLOW', 'FILE'], lines, output.stdout.columns || undefined),
+  )
 }
 
 async function search(store: Store, words: string, options: Options, output: Output): Promise<void> {
@@ -101,7 +112,7 @@ async function search(store: Store, words: string, options: Options, output: Out
     ago(hit.at),
     oneLine(hit.snippet, 200),
   ])
-  output.print(table(['SESSION', 'CHUNK', 'KIND', 'WHEN', 'TEXT'], lines, output.stdout.columns))
+  output.print(table(['SESSION', 'CHUNK', 'KIND', 'WHEN', 'TEXT'], lines, output.stdout.columns || undefined))
 }
 
 /** The end of what was said, so that a person recognises a session. */

@@ -68,7 +68,7 @@ function outcomeOf({ line, isFinal, stepsInFinal, verdict, merged, accepted }: F
   if (!merge.inFinal) {
     return {
       status: 'unjudged',
-      reason: `It went into ${merge.lane.name}, which is not part of the result.`,
+      reason: `It went into ${merge.line.name}, which is not part of the result.`,
       by,
     }
   }
@@ -100,7 +100,7 @@ function acceptedIn(
       const line = lineOf.get(session)
       const verdict = line && (verdicts.get(line)?.at(-1)?.chunk as Chunk<'verdict'> | undefined)
       if (verdict?.verdict !== 'accept') continue
-      found.set(event, ` ${line?.name} was accepted${verdict.reason ? `: ${ended(verdict.reason)}` : '.'}`)
+      found.set(event, ` Instead: ${ended(verdict.reason ?? `${line?.name} was accepted`)}`)
     }
   }
   return found
@@ -108,7 +108,7 @@ function acceptedIn(
 
 function lastError(line: Line): string {
   const event = line.events.findLast(({ chunk }) => chunk.kind === 'error')
-  return event ? ` Its last error: ${ended(event.chunk.text)}` : ''
+  return event ? ` Its last error: ${ended(event.chunk.text.split('\n')[0] as string)}` : ''
 }
 
 function ended(sentence: string): string {
@@ -128,7 +128,7 @@ function verdictsByLine({ events, lineOf, byChunk, lines }: History): Map<Line, 
   for (const event of events) {
     if (event.chunk.kind !== 'verdict') continue
     const { subject } = event.chunk
-    const line = lineOf.get(subject) ?? byChunk.get(subject)?.lane ?? byName.get(subject)
+    const line = lineOf.get(subject) ?? byChunk.get(subject)?.line ?? byName.get(subject)
     if (line) add(found, line, event)
   }
   return found
@@ -139,7 +139,7 @@ function mergesByLine({ events, lineOf }: History): Map<Line, Event[]> {
   for (const event of events) {
     if (event.chunk.kind !== 'merge') continue
     const lines = new Set(event.chunk.branches.map(({ session }) => lineOf.get(session)))
-    for (const line of lines) if (line && line !== event.lane) add(found, line, event)
+    for (const line of lines) if (line && line !== event.line) add(found, line, event)
   }
   return found
 }

@@ -9,9 +9,10 @@ import type { SignatureReport } from '../signature.ts'
 import { branchesOf } from './branches.ts'
 import { collect } from './collect.ts'
 import { type CutLimits, Cutter } from './cutter.ts'
-import type { Dossier, Integrity, SessionNode, Subject } from './dossier.ts'
+import type { Dossier, Integrity, Subject } from './dossier.ts'
 import { type History, historyOf, type Line } from './history.ts'
 import type { Material } from './material.ts'
+import { nodesOf } from './nodes.ts'
 import { patchOf } from './patch.ts'
 import { approvalsOf, failuresOf, filesIn, memoryOf, toolsOf } from './sections.ts'
 import { promptsIn, spendingOf } from './spending.ts'
@@ -148,31 +149,6 @@ function titleOf(task: string): string {
     task.split('\n').find(text => text.trim() !== '') ?? 'A session without a task',
   ).trim()
   return line.length > 110 ? `${line.slice(0, 109).trimEnd().toWellFormed()}…` : line
-}
-
-function nodesOf({ events, lineOf }: History, { sessions, final }: Material): SessionNode[] {
-  const first = new Map<string, { steps: number; firstStep: number }>()
-  for (const { n, session } of events) {
-    const known = first.get(session.id)
-    if (known) known.steps++
-    else first.set(session.id, { steps: 1, firstStep: n })
-  }
-  return sessions.map(session => {
-    const { parents, operation, at, by, label } = session.lineage
-    return {
-      id: session.id,
-      parents,
-      operation,
-      at,
-      ...(by !== undefined && { by }),
-      ...(label !== undefined && { label }),
-      branch: (lineOf.get(session.id) as Line).index,
-      head: session.head ?? null,
-      length: session.length,
-      ...(first.get(session.id) ?? { steps: 0 }),
-      ...(session.id === final.id && { isFinal: true as const }),
-    }
-  })
 }
 
 function integrityOf(

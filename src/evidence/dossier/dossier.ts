@@ -20,10 +20,10 @@ export interface Dossier {
   readonly task: readonly Cut[]
   readonly answer: Cut | null
   readonly patch: FinalPatch
-  /** Parents before children. */
+  /** In the order of their steps. */
   readonly sessions: readonly SessionNode[]
   readonly branches: readonly BranchReport[]
-  /** Everything on the record once, a session's steps together, sessions in the order of the graph. */
+  /** Everything on the record once, a session's steps together. */
   readonly steps: readonly Step[]
   readonly tools: readonly ToolSummary[]
   readonly files: readonly FileSummary[]
@@ -69,7 +69,9 @@ export interface SessionNode {
   readonly branch: number
   readonly head: Digest | null
   readonly length: number
-  /** How many steps are first seen in this session, and the first of them. */
+  /** Sessions whose steps its own follow: the one it went on from, and those it merged. */
+  readonly after: readonly string[]
+  /** How many steps are its own, and the first of them. The session of a call that only called others has none. */
   readonly steps: number
   readonly firstStep?: number
   readonly isFinal?: true

@@ -6,13 +6,13 @@ import { type Session, valueFrom } from '../../session/session.ts'
 import type { Integrity } from './dossier.ts'
 import type { Material } from './material.ts'
 
-/** Something that happened: a chunk, where it was first recorded. */
+/** Something that happened: a chunk, in the session that it was made for. */
 export interface Event {
   /** Its number, from 1. */
   readonly n: number
   readonly chunk: Chunk
   readonly session: Session
-  readonly lane: Line
+  readonly line: Line
   readonly inFinal: boolean
 }
 
@@ -31,47 +31,87 @@ export interface History {
   readonly lineOf: ReadonlyMap<string, Line>
   /** Events by chunk id and by what stays the same however often a chunk is merged. */
   readonly byChunk: ReadonlyMap<Digest, Event>
+  /** Chunks whose digest was computed anew. */
   readonly checked: number
   readonly problem?: NonNullable<Integrity['problem']>
 }
 
 /**
- * Every chunk of the sessions once, its digest computed anew. A chunk that was merged in behind others is the one it was on its branch.
- * Linear in chunks: a history that sessions share is walked once.
+ * Every chunk of the sessions once. The session of a call has all that the calls inside it did, so a chunk belongs to the shortest history
+ * that holds it; one that was merged in behind others is the one it was on its branch. Linear in chunks: what sessions share is walked once.
  */
 export function historyOf({ final, sessions }: Material): History {
-  const lines = linesOf(sessions)
+  const lineOf = linesOf(sessions)
   const inFinal = new Set<Digest>()
   for (const chunk of backwards(valueFrom(final).tip)) inFinal.add(identityOf(chunk))
+  const groups = groupsOf(sessions)
+  const known = new Set<Digest>()
+  for (const { chunks } of groups)
+    for (const { origin, id } of chunks) if (origin === undefined) known.add(id)
   const events: Event[] = []
   const byChunk = new Map<Digest, Event>()
-  const seen = new Set<Digest>()
-  let problem: Integrity['problem']
-  for (const session of sessions) {
-    const lane = lines.get(session.id) as Line
-    for (const chunk of freshIn(session, seen)) {
-      const expected = identify({ ...chunk } as ChunkBody, previousOf(chunk)?.id)
-      if (expected !== chunk.id) problem ??= damage(session, chunk, expected)
+  const merged: Chunk[] = []
+  for (const { session, chunks } of groups) {
+    const line = lineOf.get(session.id) as Line
+    for (const chunk of chunks) {
       const identity = identityOf(chunk)
-      const known = byChunk.get(identity)
-      if (known) {
-        byChunk.set(chunk.id, known)
-        continue
+      if (chunk.origin !== undefined) {
+        merged.push(chunk)
+        if (known.has(identity)) continue
+        known.add(identity)
       }
-      const event = { n: events.length + 1, chunk, session, lane, inFinal: inFinal.has(identity) }
+      const event = { n: events.length + 1, chunk, session, line, inFinal: inFinal.has(identity) }
       events.push(event)
-      lane.events.push(event)
-      byChunk.set(identity, event).set(chunk.id, event)
+      line.events.push(event)
+      byChunk.set(identity, event)
     }
   }
-  return {
-    events,
-    lines: [...new Set(lines.values())],
-    lineOf: lines,
-    byChunk,
-    checked: seen.size,
-    ...(problem && { problem }),
+  for (const chunk of merged) byChunk.set(chunk.id, byChunk.get(identityOf(chunk)) as Event)
+  return { events, lines: [...new Set(lineOf.values())], lineOf, byChunk, ...verified(groups) }
+}
+
+interface Group {
+  readonly session: Session
+  /** What it has of its own, oldest first. */
+  readonly chunks: readonly Chunk[]
+  readonly at: number
+}
+
+/** Sessions with what they have of their own, in the order of time; never before what they went on from. */
+function groupsOf(sessions: readonly Session[]): Group[] {
+  const ordered = sessions
+    .map((session, rank) => ({ session, rank, own: isByItself(session) ? 0 : 1 }))
+    .sort((a, b) => a.session.length - b.session.length || a.own - b.own || a.rank - b.rank)
+  const seen = new Set<Digest>()
+  const groupOf = new Map<Digest, Group>()
+  const groups: Group[] = []
+  for (const { session } of ordered) {
+    const chunks = freshIn(session, seen)
+    const [first] = chunks
+    const before = first && previousOf(first)
+    const at = Math.max(first?.at ?? session.lineage.at, (before && groupOf.get(before.id)?.at) ?? 0)
+    const group = { session, chunks, at }
+    for (const chunk of chunks) groupOf.set(chunk.id, group)
+    groups.push(group)
   }
+  return groups.sort((a, b) => a.at - b.at)
+}
+
+/** Of sessions with one history, the one whose own call wrote the last chunk. */
+function isByItself(session: Session): boolean {
+  return session.lineage.by !== undefined && session.chunks.at(-1)?.by === session.lineage.by
+}
+
+function verified(groups: readonly Group[]): Pick<History, 'checked' | 'problem'> {
+  let checked = 0
+  for (const { session, chunks } of groups) {
+    for (const chunk of chunks) {
+      const expected = identify({ ...chunk } as ChunkBody, previousOf(chunk)?.id)
+      if (expected !== chunk.id) return { checked, problem: damage(session, chunk, expected) }
+      checked++
+    }
+  }
+  return { checked }
 }
 
 /** The chunks of a session that no session before it had, oldest first. */

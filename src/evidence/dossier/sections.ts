@@ -89,9 +89,9 @@ export function filesIn(events: readonly Event[]): FileSummary[] {
 export function approvalsOf(events: readonly Event[], cutter: Cutter): ApprovalReport[] {
   const found = new Map<string, { asked?: Found; decided?: Found }>()
   type Found = { readonly n: number; readonly chunk: Chunk<'approval'> }
-  for (const { n, chunk, lane } of events) {
+  for (const { n, chunk, line } of events) {
     if (chunk.kind !== 'approval') continue
-    const key = `${lane.index} ${chunk.approval}`
+    const key = `${line.index} ${chunk.approval}`
     const known = found.get(key) ?? {}
     found.set(
       key,

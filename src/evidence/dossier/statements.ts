@@ -89,7 +89,7 @@ function aboutAnswers({ events, spending }: StatementFacts): Statement[] {
     ),
     open(
       'answers',
-      'That a model was honest or right, that its reasoning was what led to the answer, or that the provider ran the model it names.',
+      'Nothing here shows that a model was honest or right, that its reasoning was what led to its answer, or that the provider ran the model it names.',
     ),
     ...(unnamed > 0
       ? [
@@ -231,7 +231,7 @@ function aboutPeople({ approvals }: StatementFacts): Statement[] {
           ),
           open(
             'approvals',
-            'That a person is who the record names: the name is the one that the program gave.',
+            'Nothing here shows that a person is who the record names: the name is the one that the program gave.',
           ),
         ]
       : []),

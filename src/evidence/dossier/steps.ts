@@ -11,14 +11,14 @@ import { argumentsOf, toolStep } from './tool-step.ts'
 export function stepsOf(events: readonly Event[], cutter: Cutter): Step[] {
   const results = resultsOf(events)
   return events.map(event => {
-    const { n, chunk, session, lane, inFinal } = event
+    const { n, chunk, session, line, inFinal } = event
     return {
       n,
       kind: chunk.kind,
       chunk: chunk.id,
       index: chunk.index,
       session: session.id,
-      branch: lane.index,
+      branch: line.index,
       at: chunk.at,
       ...(chunk.by !== undefined && { by: chunk.by }),
       inFinal,
@@ -27,11 +27,13 @@ export function stepsOf(events: readonly Event[], cutter: Cutter): Step[] {
   })
 }
 
+const usual: ReadonlySet<string | undefined> = new Set(['stop', 'tool-calls'])
+
 type Detail = Partial<
   Pick<Step, 'text' | 'reasoning' | 'model' | 'prompt' | 'usage' | 'calls' | 'tool' | 'facts'>
 >
 
-function detailOf({ chunk, lane }: Event, results: Results, cutter: Cutter): Detail {
+function detailOf({ chunk, line }: Event, results: Results, cutter: Cutter): Detail {
   const usage = 'usage' in chunk && chunk.usage && chunk.kind !== 'merge' ? { usage: chunk.usage } : {}
   const model = 'model' in chunk && chunk.model !== undefined ? { model: chunk.model } : {}
   switch (chunk.kind) {
@@ -44,7 +46,7 @@ function detailOf({ chunk, lane }: Event, results: Results, cutter: Cutter): Det
         .join('\n')
       const calls = chunk.content.flatMap(part => {
         if (part.type !== 'tool-call') return []
-        const step = results.stepOf(lane.index, part.id, chunk)
+        const step = results.stepOf(line.index, part.id, chunk)
         return [
           { name: part.name, ...(step === undefined ? { args: argumentsOf(part.args, cutter) } : { step }) },
         ]
@@ -57,13 +59,13 @@ function detailOf({ chunk, lane }: Event, results: Results, cutter: Cutter): Det
         ...usage,
         ...(calls.length > 0 && { calls }),
         ...facts([
-          ...fact('finish reason', chunk.finishReason === 'stop' ? undefined : chunk.finishReason),
+          ...fact('finish reason', usual.has(chunk.finishReason) ? undefined : chunk.finishReason),
           ...attachments(chunk.content),
         ]),
       }
     }
     case 'tool-result':
-      return { tool: toolStep(chunk, results.argsOf(lane.index, chunk.callId), cutter) }
+      return { tool: toolStep(chunk, results.argsOf(line.index, chunk.callId), cutter) }
     default:
       return { ...said(chunk.text, cutter), ...model, ...usage, ...facts(factsOf(chunk)) }
   }
@@ -136,15 +138,15 @@ function resultsOf(events: readonly Event[]): Results {
   const args = new Map<string, Json>()
   const asked = new Map<string, Chunk>()
   const steps = new Map<Chunk, Map<string, number>>()
-  for (const { n, chunk, lane } of events) {
+  for (const { n, chunk, line } of events) {
     if (chunk.kind === 'assistant') {
       for (const part of chunk.content) {
         if (part.type !== 'tool-call') continue
-        asked.set(`${lane.index} ${part.id}`, chunk)
-        args.set(`${lane.index} ${part.id}`, part.args)
+        asked.set(`${line.index} ${part.id}`, chunk)
+        args.set(`${line.index} ${part.id}`, part.args)
       }
     } else if (chunk.kind === 'tool-result') {
-      const answer = asked.get(`${lane.index} ${chunk.callId}`)
+      const answer = asked.get(`${line.index} ${chunk.callId}`)
       if (answer) steps.set(answer, (steps.get(answer) ?? new Map()).set(chunk.callId, n))
     }
   }

@@ -1,26 +1,29 @@
-import { digestOf } from '../../base/digest.ts'
-import { type JsonObject, toJson } from '../../base/json.ts'
-import type { Committed, FindOptions, Found, Hit, Memory, MemoryStore, NewMemory } from '../../memory/spec.ts'
-import type { Model, ModelAnswer, ModelRequest } from '../../model/spec.ts'
+import { toJson } from '../../base/json.ts'
+import type { Committed, FindOptions, Hit, Memory, MemoryStore, NewMemory } from '../../memory/spec.ts'
+import { parseRef } from '../../memory/uri.ts'
 import type { ChunkInput } from '../../session/chunk.ts'
-import { rootLane } from '../../session/lane.ts'
+import { type Lane, rootLane } from '../../session/lane.ts'
 import type { Session } from '../../session/session.ts'
-import { quiet } from '../aside.ts'
-import { AskFailed, ask } from '../ask.ts'
 import { currentContext, emit, type RunContext } from '../context.ts'
 import type { Recorder } from '../recorder.ts'
 import { defaultRuntime } from '../runtime.ts'
-import { type ExtractOptions, extract } from './extract.ts'
-import type { MemoryLike } from './memories.ts'
+import { type CommitMemoryOptions, commitChunk, commitTo } from './commit.ts'
+import type { Memories, MemoryLike } from './memories.ts'
 import { passMemory } from './memory-door.ts'
-import { failedRecall, messageOf, recallChunk, recallRequest } from './recall.ts'
+import { type FoundIn, failedRecall, messageOf, recallChunk, recallRequest } from './recall.ts'
 import type { RecallPolicy } from './recall-policy.ts'
 
-export interface RememberOptions extends Omit<NewMemory, 'text' | 'lane'> {}
+export interface RememberOptions extends Omit<NewMemory, 'text' | 'lane'> {
+  /**
+   * Whom it is for, when that is not the session that the call around it was given: a fork made inside `forward`. The others see it when that
+   * line of work is committed.
+   */
+  readonly session?: Session
+}
 
-export interface CommitMemoryOptions extends ExtractOptions {
-  /** Reads the session and writes down facts; without one, what was said and done is kept as it is. */
-  readonly model?: Model
+export interface RecallOptions extends FindOptions {
+  /** Who asks, when that is not the session that the call around it was given: its own line of work is seen, too. */
+  readonly session?: Session
 }
 
 /** The memory of one agent, and what it does with it. Everything it does is on the record of the session it is done for. */
@@ -28,8 +31,11 @@ export class AgentMemory {
   readonly #memory: MemoryLike
   readonly #owner: object
   readonly #policy: RecallPolicy | false
+  readonly #used = new Set<Memories>()
   /** What was done outside every call; the next call puts it on the record. */
-  #waiting: ChunkInput[] = []
+  readonly #waiting: ChunkInput[] = []
+  /** What was done for a session that the agent has not been called with yet, and the notes it stands in until then. */
+  readonly #for = new WeakMap<Session, { readonly chunk: ChunkInput; readonly notes: ChunkInput[] }[]>()
 
   constructor(memory: MemoryLike, owner: object, policy: RecallPolicy | false = {}) {
     this.#memory = memory
@@ -42,27 +48,32 @@ export class AgentMemory {
     return nameOf(this.#memory)
   }
 
-  store(context = currentContext()): Promise<MemoryStore> {
-    return (context?.runtime ?? defaultRuntime()).memories.open(this.#memory, this.#owner)
+  /** Whether the default runtime can open it. */
+  get isKnown(): boolean {
+    return defaultRuntime().memories.knows(this.#memory)
+  }
+
+  /** Lets go of what it has open, in every runtime it was used in. */
+  async release(): Promise<void> {
+    const used = [...this.#used]
+    this.#used.clear()
+    await Promise.all(used.map(memories => memories.release(this.#owner)))
   }
 
   /** Before an answer: looks for what may help and puts it before the model. A failure is on the record, and the work goes on. */
   async recallInto(recorder: Recorder, context: RunContext): Promise<void> {
-    recorder.add(...this.#waiting.splice(0))
+    recorder.add(...this.#takeFor(context))
     if (this.#policy === false) return
-    const policy = this.#policy
-    let name = nameOf(this.#memory)
+    const { name } = this
     let query = ''
     try {
-      const store = await this.store(context)
-      name = store.name
       const { session } = recorder
-      const request = recallRequest(session, name, policy)
+      const request = recallRequest(session, name, this.#policy)
       if (request === undefined) return
       query = request.query
-      const found = await find(store, request.query, request.options, session, context)
-      recorder.add(recallChunk(session, name, query, found, policy))
-      emit(context, { type: 'memory-recall', store: name, hits: found.hits.length })
+      const found = await this.#find(query, request.options, session, context)
+      recorder.add(recallChunk(session, name, query, found, this.#policy))
+      emit(context, { type: 'memory-recall', store: found.store, hits: found.hits.length })
     } catch (error) {
       if (context.aborted) throw error
       recorder.add(failedRecall(name, query, error))
@@ -70,63 +81,80 @@ export class AgentMemory {
     }
   }
 
-  async remember(text: string, options: RememberOptions = {}): Promise<Memory> {
+  async remember(text: string, { session, ...options }: RememberOptions = {}): Promise<Memory> {
     const context = currentContext()
-    const store = await this.store(context)
-    const lane = laneOf(context)
-    const entry: NewMemory = {
-      ...options,
-      text,
-      ...(lane !== rootLane && store.capabilities.lanes && { lane }),
-    }
-    const request = { op: 'remember', store: store.name, entry: toJson(entry, 'entry') }
-    const [memory] = await passMemory(context, undefined, request, 'idempotent', key =>
-      store.write([{ ...entry, ...(key !== undefined && entry.key === undefined && { key }) }]),
+    const lane = laneOf(session, context)
+    // Times and origins are told by the clock and by chance: a replay asks with others.
+    const { at: _, expires: __, source, ...asked } = options
+    const request = { op: 'remember', memory: this.name, entry: toJson({ text, ...asked }, 'entry') }
+    const from = session?.id ?? context?.out.id
+    const { memory, store, waits } = await passMemory(
+      context,
+      session,
+      request,
+      'idempotent',
+      async again => {
+        const store = await this.#store(context)
+        const waits = lane !== rootLane && store.capabilities.lanes
+        const key = options.key ?? again
+        const [memory] = await store.write([
+          {
+            ...options,
+            text,
+            source: { ...(from && { session: from }), ...(context && { by: context.by }), ...source },
+            ...(waits && { lane }),
+            ...(key !== undefined && { key }),
+          },
+        ])
+        return { memory: memory as Memory, store: store.name, waits }
+      },
     )
-    this.#note(context, {
-      kind: 'memory',
-      op: 'remember',
-      store: store.name,
-      entries: [(memory as Memory).id],
-    })
-    return memory as Memory
+    const extras = { text: text.slice(0, 2_000), ...(lane !== rootLane && { waits }) }
+    this.#note(context, { kind: 'memory', op: 'remember', store, entries: [memory.id], extras }, session)
+    return memory
   }
 
-  async recall(query: string, options: FindOptions = {}): Promise<readonly Hit[]> {
+  async recall(query: string, { session, ...options }: RecallOptions = {}): Promise<readonly Hit[]> {
     const context = currentContext()
-    const store = await this.store(context)
-    const seen = { lane: laneOf(context), ...options }
-    const found = await find(store, query, seen, undefined, context)
-    const hits = found.hits.map(({ id, text, score }) => ({ id, text, score }))
-    this.#note(context, { kind: 'memory', op: 'recall', store: store.name, query, hits })
-    return found.hits
+    const { store, hits, mode, fellBack } = await this.#find(
+      query,
+      { lane: laneOf(session, context), ...options },
+      session,
+      context,
+    )
+    const seen = hits.map(({ id, text, score }) => ({ id, text, score }))
+    const extras = { mode, ...(fellBack !== undefined && { fellBack }) }
+    this.#note(context, { kind: 'memory', op: 'recall', store, query, hits: seen, extras }, session)
+    return hits
   }
 
   async forget(ref: string): Promise<number> {
     const context = currentContext()
-    const store = await this.store(context)
-    const request = { op: 'forget', store: store.name, ref }
-    const count = await passMemory(context, undefined, request, 'idempotent', () => store.forget(ref))
-    this.#note(context, { kind: 'memory', op: 'forget', store: store.name, entries: [ref] })
+    const request = { op: 'forget', memory: this.name, ref }
+    const { store, count } = await passMemory(context, undefined, request, 'idempotent', async () => {
+      const store = await this.#store(context)
+      return { store: store.name, count: await store.forget(ref) }
+    })
+    // By its id alone, so that a commit knows that it is gone.
+    const id = parseRef(ref)?.id ?? ref
+    this.#note(context, { kind: 'memory', op: 'forget', store, entries: [id], extras: { count } })
     return count
   }
 
   /** Keeps what a session said and did, or what a model makes of it. */
   async commit(session: Session, options: CommitMemoryOptions = {}): Promise<Committed> {
     const context = currentContext()
-    const store = await this.store(context)
-    const committed = await this.#commit(store, session, options, context)
-    this.#note(context, commitChunk(store.name, committed))
-    return committed
+    const done = await commitTo(this.#use(context), session, options, context)
+    this.#note(context, commitChunk(this.name, done))
+    return done.committed
   }
 
   /** The same at the end of a call, on the record of that call. A failure is on the record too, and the answer stands. */
   async commitInto(recorder: Recorder, context: RunContext, options: CommitMemoryOptions): Promise<void> {
-    let name = nameOf(this.#memory)
+    const { name } = this
     try {
-      const store = await this.store(context)
-      name = store.name
-      recorder.add(commitChunk(name, await this.#commit(store, recorder.session, options, context)))
+      const done = await commitTo(this.#use(context), recorder.session, options, context)
+      recorder.add(commitChunk(name, done))
     } catch (error) {
       if (context.aborted) throw error
       recorder.add({ kind: 'memory', op: 'commit', store: name, error: messageOf(error) })
@@ -134,104 +162,55 @@ export class AgentMemory {
     await recorder.keep()
   }
 
-  #commit(
-    store: MemoryStore,
-    session: Session,
-    { model, scope, prompt }: CommitMemoryOptions,
+  #store(context: RunContext | undefined): Promise<MemoryStore> {
+    const { memories } = context?.runtime ?? defaultRuntime()
+    this.#used.add(memories)
+    return memories.open(this.#memory, this.#owner)
+  }
+
+  #use(context: RunContext | undefined) {
+    return { name: this.name, open: () => this.#store(context) }
+  }
+
+  #find(
+    query: string,
+    options: FindOptions,
+    session: Session | undefined,
     context: RunContext | undefined,
-  ): Promise<Committed> {
-    const where = scope === undefined ? {} : { scope }
-    if (model === undefined) {
-      const request = { op: 'commit', store: store.name, ...where }
-      return passMemory(context, session, request, 'idempotent', () => store.commit(session, where))
+  ): Promise<FoundIn> {
+    // Lanes are named by chance, and the state knows the branch.
+    const { signal: _, lane: __, ...asked } = options
+    const request = { op: 'recall', memory: this.name, query, options: toJson(asked, 'options') }
+    const signal = options.signal ?? context?.signal
+    return passMemory(context, session, request, 'read', async () => {
+      const store = await this.#store(context)
+      return { ...(await store.find(query, { ...options, ...(signal && { signal }) })), store: store.name }
+    })
+  }
+
+  /** On the record of the agent's next call with that session, else of the call around it; outside every call, of the agent's next call. */
+  #note(context: RunContext | undefined, chunk: ChunkInput, session?: Session): void {
+    const notes = context ? context.notes : this.#waiting
+    const signed = context ? { ...chunk, by: context.by } : chunk
+    notes.push(signed)
+    if (session) this.#for.set(session, [...(this.#for.get(session) ?? []), { chunk: signed, notes }])
+  }
+
+  #takeFor({ input, run }: RunContext): ChunkInput[] {
+    const taken: ChunkInput[] = []
+    for (const { chunk, notes } of (input && this.#for.get(input)) ?? []) {
+      const place = notes.indexOf(chunk)
+      if (place >= 0) taken.push(...notes.splice(place, 1))
     }
-    return extractAndCommit(
-      store,
-      session,
-      model,
-      { ...where, ...(prompt !== undefined && { prompt }) },
-      context,
-    )
-  }
-
-  /** On the record of the call around it, or of the next call of this agent. */
-  #note(context: RunContext | undefined, chunk: ChunkInput): void {
-    if (context === undefined) this.#waiting.push(chunk)
-    else context.notes.push({ ...chunk, by: context.by })
+    if (input) this.#for.delete(input)
+    // A run that happened before has its own.
+    return run.isRecorded ? taken : [...this.#waiting.splice(0), ...taken]
   }
 }
 
-function find(
-  store: MemoryStore,
-  query: string,
-  options: FindOptions,
-  session: Session | undefined,
-  context: RunContext | undefined,
-): Promise<Found> {
-  const { signal: _, lane: __, ...asked } = options
-  const request = { op: 'recall', store: store.name, query, options: toJson(asked, 'options') }
-  const signal = context && { signal: context.signal }
-  return passMemory(context, session, request, 'read', () => store.find(query, { ...options, ...signal }))
-}
-
-async function extractAndCommit(
-  store: MemoryStore,
-  session: Session,
-  model: Model,
-  options: ExtractOptions,
-  context: RunContext | undefined,
-): Promise<Committed> {
-  const { entries, corrections, from } = await extract(
-    session,
-    store,
-    request => askModel(model, request, session, context),
-    options,
-  )
-  const request: JsonObject = {
-    op: 'commit',
-    store: store.name,
-    entries: toJson(entries, 'entries'),
-    corrections: toJson(corrections, 'corrections'),
-  }
-  return passMemory(context, session, request, 'idempotent', async () => {
-    const updated: Memory[] = []
-    for (const { id, text, category } of corrections) updated.push(await store.update(id, { text, category }))
-    const committed = await store.commit(session, { ...options, entries })
-    return { ...committed, written: [...updated, ...committed.written], from }
-  })
-}
-
-/** Through the door when there is one. What the model is shown instead of the conversation is part of the question. */
-async function askModel(
-  model: Model,
-  request: Pick<ModelRequest, 'messages' | 'tools' | 'output'>,
-  session: Session,
-  context: RunContext | undefined,
-): Promise<ModelAnswer> {
-  const whole: ModelRequest = { settings: {}, ...request }
-  if (context === undefined) return model.answer(whole, { signal: new AbortController().signal })
-  const about = {
-    settings: {},
-    text: digestOf(request.messages),
-    ...(request.output && { output: request.output }),
-  }
-  try {
-    const { answer } = await ask(
-      { model: quiet(model), retry: {}, session, about, request: () => whole },
-      context,
-    )
-    return answer
-  } catch (error) {
-    throw error instanceof AskFailed ? error.cause : error
-  }
-}
-
-function commitChunk(store: string, { written, from }: Committed): ChunkInput {
-  return { kind: 'memory', op: 'commit', store, entries: written.map(({ id }) => id), from }
-}
-
-function laneOf(context: RunContext | undefined): string {
-  return context?.input?.lineage.lane ?? rootLane
+/** Of the session that was named, else of what the call around it was given. */
+function laneOf(session: Session | undefined, context: RunContext | undefined): Lane {
+  return (session ?? context?.input)?.lineage.lane ?? rootLane
 }
 
 function nameOf(memory: MemoryLike): string {

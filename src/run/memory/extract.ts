@@ -1,7 +1,7 @@
 import { sha256 } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import { isPlainObject, type JsonObject } from '../../base/json.ts'
-import type { Memory, MemoryStore, NewMemory } from '../../memory/spec.ts'
+import type { Memory, NewMemory } from '../../memory/spec.ts'
 import type { ModelAnswer, ModelRequest } from '../../model/spec.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import { identityOf } from '../../session/identity.ts'
@@ -12,14 +12,31 @@ import { transcriptOf } from '../transcript.ts'
 /** What a model made of a session: new entries, and known ones that they correct. */
 export interface Extracted {
   readonly entries: readonly NewMemory[]
-  readonly corrections: readonly { readonly id: string; readonly text: string; readonly category: string }[]
+  readonly corrections: readonly Correction[]
   /** Identities of the chunks it read. */
   readonly from: readonly string[]
+}
+
+export interface Correction {
+  readonly id: string
+  readonly text: string
+  readonly category: string
+  /** The same as an entry of its own. */
+  readonly entry: NewMemory
+}
+
+/** What an extraction needs of the world. */
+export interface Sources {
+  /** What the memory is called. */
+  readonly memory: string
+  known(query: string, limit: number): Promise<readonly Memory[]>
+  ask(request: Pick<ModelRequest, 'messages' | 'tools' | 'output'>): Promise<ModelAnswer>
 }
 
 export interface ExtractOptions {
   /** Instructions of the model that extracts; `extractionPrompt` by default. */
   readonly prompt?: string
+  /** Where the entries go; by default one scope for a conversation and all its forks. */
   readonly scope?: string
 }
 
@@ -35,8 +52,12 @@ export const extractionPrompt = [
 
 /** Longest part of a conversation that one request reads, in characters; longer ones are read in several. */
 const longestPart = 60_000
+/** Chunks are read together up to this many, so that the words around them fit in, too. */
+const longestGroup = 55_000
 /** Notes that are known, shown beside each part. */
 const knownLimit = 12
+/** So much of a part is what they are looked for by, in characters. */
+const longestQuery = 4_000
 
 /**
  * Facts of a session, by a model. What the store knows already is shown to it, so that it neither repeats nor contradicts it; a note that says
@@ -44,31 +65,27 @@ const knownLimit = 12
  */
 export async function extract(
   session: Session,
-  store: MemoryStore,
-  ask: (request: Pick<ModelRequest, 'messages' | 'tools' | 'output'>) => Promise<ModelAnswer>,
+  { memory, known, ask }: Sources,
   { prompt = extractionPrompt, scope }: ExtractOptions = {},
 ): Promise<Extracted> {
-  const read = unread(session, store.name)
+  const read = unread(session, memory)
   const entries = new Map<string, NewMemory>()
   const corrections = new Map<string, Extracted['corrections'][number]>()
-  for (const part of partsOf(read)) {
-    const text = transcriptOf(part).join('\n\n')
-    const { hits } = await store.find(text.slice(0, 2_000), {
-      limit: knownLimit,
-      lane: session.lineage.lane ?? '',
-    })
+  for (const { part, text } of partsOf(read)) {
+    const notes = await known(text.slice(0, longestQuery), knownLimit)
     const answer = await ask({
       messages: [
         { role: 'system', content: [{ type: 'text', text: prompt }] },
-        { role: 'user', content: [{ type: 'text', text: question(text, hits) }] },
+        { role: 'user', content: [{ type: 'text', text: question(text, notes) }] },
       ],
       tools: [],
       output: { name: 'notes', schema: notesSchema },
     })
     for (const note of readNotes(textOf(answer.content))) {
-      const known = hits.find(hit => hit.id === note.replaces)
-      if (known) corrections.set(known.id, { id: known.id, text: note.text, category: note.category })
-      else entries.set(keyOf(note.text), entryOf(note, part, session, scope))
+      const entry = entryOf(note, part, session, scope)
+      const old = notes.find(({ id }) => id === note.replaces)
+      if (old) corrections.set(old.id, { id: old.id, text: note.text, category: note.category, entry })
+      else entries.set(keyOf(note.text), entry)
     }
   }
   return {
@@ -84,29 +101,47 @@ interface Note {
   readonly replaces: string | undefined
 }
 
-/** What no earlier commit into this store has read. */
-function unread(session: Session, store: string): readonly Chunk[] {
+/** Whether two notes say the same in the same words. */
+export function isSameNote(one: string, other: string): boolean {
+  return keyOf(one) === keyOf(other)
+}
+
+/** What no model has read for a commit into this memory yet. */
+function unread(session: Session, memory: string): readonly Chunk[] {
   const last = session.chunks.findLast(
-    chunk => chunk.kind === 'memory' && chunk.op === 'commit' && chunk.store === store && !chunk.error,
+    ({ kind, extras }) => kind === 'memory' && extras?.memory === memory && extras.model !== undefined,
   )
   return session.chunks
     .slice((last?.index ?? -1) + 1)
     .filter(chunk => chunk.kind !== 'memory' && chunk.kind !== 'system')
 }
 
-function* partsOf(chunks: readonly Chunk[]): Generator<readonly Chunk[]> {
-  let part: Chunk[] = []
+/** What one request reads: some chunks, or a piece of a long one. */
+function* partsOf(
+  chunks: readonly Chunk[],
+): Generator<{ readonly part: readonly Chunk[]; readonly text: string }> {
+  for (const part of groupsOf(chunks)) {
+    const whole = transcriptOf(part).join('\n\n')
+    for (let start = 0; start < whole.length; start += longestPart)
+      yield { part, text: whole.slice(start, start + longestPart).toWellFormed() }
+  }
+}
+
+function* groupsOf(chunks: readonly Chunk[]): Generator<readonly Chunk[]> {
+  let group: Chunk[] = []
   let length = 0
   for (const chunk of chunks) {
-    if (length > longestPart) {
-      yield part
-      part = []
+    // A result stays with its call.
+    const isFull = length + chunk.text.length > longestGroup && chunk.kind !== 'tool-result'
+    if (isFull && group.length > 0) {
+      yield group
+      group = []
       length = 0
     }
-    part.push(chunk)
+    group.push(chunk)
     length += chunk.text.length
   }
-  if (length > 0) yield part
+  if (group.length > 0) yield group
 }
 
 function question(conversation: string, known: readonly Memory[]): string {

@@ -41,6 +41,17 @@ export class Memories {
     return entry.opening
   }
 
+  /** Whether there is a preset or a backend of that name here; nothing is opened. */
+  knows(memory: MemoryLike): boolean {
+    if (isStore(memory)) return true
+    try {
+      this.#resolve(memory)
+      return true
+    } catch {
+      return false
+    }
+  }
+
   /** Lets go of every store that this one uses. */
   async release(user: object): Promise<void> {
     for (const [key, { opening, users }] of this.#open) {
@@ -99,7 +110,9 @@ export function checkMemory(memory: unknown): asserts memory is MemoryLike {
 }
 
 function isStore(memory: unknown): memory is MemoryStore {
-  return typeof (memory as MemoryStore)?.find === 'function'
+  return ['find', 'write', 'commit'].every(
+    name => typeof (memory as MemoryStore)?.[name as 'find'] === 'function',
+  )
 }
 
 function isBackend(memory: unknown): memory is MemoryBackend {

@@ -3,6 +3,7 @@ import type { Session } from '../../session/session.ts'
 import type { Effect } from '../../tool/spec.ts'
 import type { RunContext } from '../context.ts'
 import { errorOf, failureOf } from '../door.ts'
+import type { Outcome } from '../entry.ts'
 import { scopeIn } from '../scope.ts'
 
 /**
@@ -17,27 +18,34 @@ export async function passMemory<T>(
   work: (key: string | undefined) => Promise<T>,
 ): Promise<T> {
   if (context === undefined) return work(undefined)
+  const { tracing } = context.runtime
+  const asked = session ?? (context.input as Session)
   let cause: unknown
   const passed = await context.run.door.pass(
     {
       kind: 'memory',
-      session: session ?? (context.input as Session),
+      session: asked,
       request,
       sample: scopeIn(context).sample,
       rule,
       by: context.by,
       urgent: rule !== 'read',
     },
-    async ({ key, occurrence }) => {
-      try {
-        return { value: toJson(await work(`effect/${key}/${occurrence}`), 'what the memory returned') }
-      } catch (error) {
-        if (context.aborted) throw error
-        cause = error
-        return { error: failureOf(error) }
+    async at => {
+      const perform = async (): Promise<Outcome> => {
+        try {
+          const done = await work(`effect/${context.runId}/${at.key}/${at.occurrence}`)
+          return { value: toJson(done, 'what the memory returned') }
+        } catch (error) {
+          if (context.aborted) throw error
+          cause = error
+          return { error: failureOf(error) }
+        }
       }
+      return tracing ? tracing.memory(request, asked, context, at, perform) : perform()
     },
   )
+  if (passed.isRecorded) tracing?.recorded()
   if (passed.error !== undefined) throw cause ?? errorOf(passed.error)
   return passed.value as T
 }

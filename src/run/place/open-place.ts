@@ -4,7 +4,8 @@ import type { Place } from './place.ts'
 /** A place that is open or being opened, and who needs it. */
 export class OpenPlace {
   readonly opening: Promise<Place>
-  readonly isBranch: boolean
+  /** The folder of a branch, whose files are kept: it can be laid out again. */
+  readonly isKept: boolean
   /** Runs under way that use it. */
   readonly runs = new Set<string>()
   /** Once it is open. */
@@ -12,9 +13,9 @@ export class OpenPlace {
   readonly #placed = new WeakSet<Chunk>()
   #tokens = 0
 
-  constructor(opening: Promise<Place>, isBranch: boolean) {
+  constructor(opening: Promise<Place>, isKept: boolean) {
     this.opening = opening
-    this.isBranch = isBranch
+    this.isKept = isKept
     opening.then(
       place => {
         this.place = place
@@ -35,9 +36,9 @@ export class OpenPlace {
     this.#tokens--
   }
 
-  /** A branch can be laid out again, so it needs a run; a placed folder, a session that was placed there. */
+  /** What can be laid out again is needed by runs alone; anything else also by sessions that were placed there. */
   get isUnused(): boolean {
-    return this.runs.size === 0 && (this.isBranch || this.#tokens === 0)
+    return this.runs.size === 0 && (this.isKept || this.#tokens === 0)
   }
 
   async close(): Promise<void> {

@@ -1,22 +1,36 @@
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
-import type { JsonObject } from '../../base/json.ts'
 import type { Sandbox, SandboxBackend } from '../../sandbox/spec.ts'
 import type { Chunk } from '../../session/chunk.ts'
+import { identityOf } from '../../session/identity.ts'
+import { filesLane, type Lane, rootLane } from '../../session/lane.ts'
 import type { Session } from '../../session/session.ts'
+import { Holder } from './hold.ts'
 import { Place } from './place.ts'
+import { parentLane } from './place-key.ts'
 import type { Workspaces } from './workspaces.ts'
+
+/** A session as it came here, whose record tells where it worked before this process began. */
+export interface Came {
+  readonly placed: Chunk<'placement'>
+  readonly lane: Lane
+  readonly session: Session | undefined
+}
 
 /** The place itself that a session was sent to. */
 export async function placedFolder(
   backend: SandboxBackend,
-  { spec }: Chunk<'placement'>,
-  session: Session | undefined,
+  came: Came,
   workspaces: Workspaces | undefined,
   signal: AbortSignal,
 ): Promise<Place> {
-  const sandbox = (await attached(backend, session, signal)) ?? (await backend.open(spec, { signal }))
-  if (backend.openIn === undefined || sandbox.hostPath === undefined) return new Place(sandbox)
+  if (backend.openIn === undefined) {
+    return (
+      (await attached(backend, came, signal)) ?? new Place(await backend.open(came.placed.spec, { signal }))
+    )
+  }
+  const sandbox = await backend.open(came.placed.spec, { signal })
+  if (sandbox.hostPath === undefined) return new Place(sandbox)
   return orClosed(
     sandbox,
     async () => new Place(sandbox, await workspaces?.filesIn(sandbox.hostPath as string)),
@@ -43,47 +57,68 @@ export async function forkedPlace(
 }
 
 /** A copy for a branch where only the backend can make one, and only of the place as it is now. */
-export async function remoteFork(
-  parent: Place,
-  backend: SandboxBackend,
-  session: Session | undefined,
-): Promise<Place> {
-  const { sandbox, serial } = parent
+export async function remoteFork(parent: Place, backend: SandboxBackend, came: Came): Promise<Place> {
+  const { sandbox } = parent
+  const { name } = backend
+  const own = lastOn(came, name, came.lane)
+  if (own !== undefined) {
+    throw new RathError(
+      'sandbox-unavailable',
+      `This branch worked in ${name} ${own.id}, which is closed, and ${name} keeps no files. Place the branch anew with to().`,
+    )
+  }
   if (sandbox.fork === undefined) {
     throw new RathError(
       'sandbox-unsupported',
-      `${backend.name} cannot give a branch files of its own. Fork with { workspace: 'shared' }, or place the branch somewhere else with to().`,
+      `${name} cannot give a branch files of its own. Fork with { workspace: 'shared' }, or place the branch somewhere else with to().`,
     )
   }
-  const known = session ? (lastOn(session, sandbox.id)?.serial ?? 0) : 0
-  if (known !== serial) {
-    throw new RathError(
-      'workspace-moved',
-      `The place that this branch was forked off, ${backend.name} ${sandbox.id}, has gone on since: ${serial} calls may have changed it, and the branch knows of ${known}. ` +
-        'Let branches begin before the session they come from goes on.',
-    )
+  const holder = new Holder()
+  await holder.take(parent.hold)
+  try {
+    const { serial } = parent
+    const known = lastOn(came, name, parentLane(came.lane))?.serial ?? 0
+    if (known !== serial) {
+      throw new RathError(
+        'workspace-moved',
+        `The place that this branch was forked off, ${name} ${sandbox.id}, has gone on since: ${serial} calls may have changed it, and the branch knows of ${known}. ` +
+          'Let branches begin before the session they come from goes on.',
+      )
+    }
+    const [forked] = await sandbox.fork(1)
+    return new Place(forked as Sandbox, undefined, { lane: filesLane(came.lane) })
+  } finally {
+    holder.release()
   }
-  const [forked] = await sandbox.fork(1)
-  return new Place(forked as Sandbox)
 }
 
 /** The sandbox that a session worked in before this process began, where the backend can find it again. */
-async function attached(
+export async function attached(
   backend: SandboxBackend,
-  session: Session | undefined,
+  came: Came,
   signal: AbortSignal,
-): Promise<Sandbox | undefined> {
-  if (backend.attach === undefined || session === undefined) return undefined
-  const last = session.chunks.findLast(
-    chunk => chunk.kind === 'tool-result' && chunk.ranOn?.backend === backend.name,
-  )
-  const id = last?.kind === 'tool-result' ? last.ranOn?.id : undefined
-  return typeof id === 'string' ? backend.attach(id, { signal }) : undefined
+): Promise<Place | undefined> {
+  const last = lastOn(came, backend.name, came.lane)
+  if (last === undefined || backend.attach === undefined) return undefined
+  const sandbox = await backend.attach(last.id, { signal })
+  return new Place(sandbox, undefined, { lane: filesLane(came.lane), serial: last.serial })
 }
 
-function lastOn(session: Session, id: string): { readonly serial: number } | undefined {
-  const last = session.chunks.findLast(chunk => chunk.kind === 'tool-result' && chunk.ranOn?.id === id)
-  return last?.kind === 'tool-result' ? (last.ranOn as JsonObject & { serial: number }) : undefined
+/** What the record says of the place of a lane since it was placed. Calls that change nothing do not tell. */
+function lastOn(
+  { placed, session }: Came,
+  backend: string,
+  lane: Lane,
+): { readonly id: string; readonly serial: number } | undefined {
+  const chunks = session?.chunks ?? []
+  for (let i = chunks.length - 1; i >= 0; i--) {
+    const chunk = chunks.at(i) as Chunk
+    if (chunk.kind === 'placement' && identityOf(chunk) === identityOf(placed)) return undefined
+    if (chunk.kind !== 'tool-result' || chunk.ranOn?.backend !== backend) continue
+    const { id, serial, lane: on = rootLane } = chunk.ranOn
+    if (typeof id === 'string' && typeof serial === 'number' && on === filesLane(lane)) return { id, serial }
+  }
+  return undefined
 }
 
 async function orClosed<T>(sandbox: Sandbox, work: () => Promise<T>): Promise<T> {

@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs'
 import { dirname, isAbsolute, join, posix, relative } from 'node:path'
+import type { JsonObject } from '../../base/json.ts'
 import { realPath } from '../../sandbox/host/real-path.ts'
 import type { Sandbox } from '../../sandbox/spec.ts'
+import { type Lane, rootLane } from '../../session/lane.ts'
 import { Hold } from './hold.ts'
 import type { PlaceFiles } from './place-files.ts'
 
@@ -14,12 +16,16 @@ export class Place {
   /** No call of this process has looked at its files yet. */
   isNew = true
   readonly #runs = new Set<string>()
+  readonly #lane: Lane
   /** Counts the calls that may have changed a place whose files cannot be kept. */
-  #serial = 0
+  #serial: number
 
-  constructor(sandbox: Sandbox, files?: PlaceFiles) {
+  /** Of a place whose files cannot be kept: the lane that works in it, and the calls that changed it before this process began. */
+  constructor(sandbox: Sandbox, files?: PlaceFiles, { lane = rootLane, serial = 0 } = {}) {
     this.sandbox = sandbox
     this.files = files
+    this.#lane = lane
+    this.#serial = serial
   }
 
   /** Whether no call of this run has asked yet. */
@@ -32,10 +38,10 @@ export class Place {
   }
 
   /** Where nothing else tells two states of a place apart, a number does: a fork of an older one is then refused. */
-  serialAfter(changed: boolean): { readonly serial?: number } {
+  serialAfter(changed: boolean): JsonObject {
     if (this.files !== undefined) return {}
     if (changed) this.#serial++
-    return { serial: this.#serial }
+    return { serial: this.#serial, ...(this.#lane !== rootLane && { lane: this.#lane }) }
   }
 
   /** A path of the sandbox from the workspace on, with the links on its way resolved. */

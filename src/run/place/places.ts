@@ -13,7 +13,7 @@ import { Capture } from './capture.ts'
 import { Holder } from './hold.ts'
 import { joinFiles } from './join.ts'
 import { OpenPlace } from './open-place.ts'
-import { forkedPlace, placedFolder, remoteFork } from './opening.ts'
+import { attached, type Came, forkedPlace, placedFolder, remoteFork } from './opening.ts'
 import type { Place } from './place.ts'
 import { laneKey, parentLane, placementKey, placementOf } from './place-key.ts'
 import { Workspaces } from './workspaces.ts'
@@ -150,7 +150,7 @@ export class Places {
   async join(request: JoinRequest): Promise<JoinedFiles> {
     const { placed, into, found } = request
     const workspaces = this.workspaces as Workspaces
-    const base = request.base ?? (placed && this.#began.get(identityOf(placed))) ?? found
+    const base = request.base ?? (placed && this.#beganOn(placed)) ?? found
     if (placed === undefined) return joinFiles({ ...request, base }, workspaces, undefined)
     const isFolder = isPlacedFolder(into)
     const entry = isFolder ? this.#entry(placed, into) : this.#open.get(this.#key(placed, into))
@@ -181,31 +181,37 @@ export class Places {
     }
     const key = this.#key(placed, lane)
     const entry = this.#open.get(key) ?? this.#start(key, placed, lane, session)
-    if (!entry.isBranch && entry.isNewToken(placed)) this.#tokens.register(placed, key)
+    if (!entry.isKept && entry.isNewToken(placed)) this.#tokens.register(placed, key)
     return entry
   }
 
   #start(key: string, placed: Chunk<'placement'>, lane: Lane, session: Session | undefined): OpenPlace {
     const isBranch = this.#scratch !== undefined || key !== this.#placement(placed)
-    const opening = isBranch ? this.#openBranch(placed, lane, session) : this.#openFolder(placed, session)
-    const entry = new OpenPlace(opening, isBranch)
+    const came = { placed, lane, session }
+    const opening = isBranch ? this.#openBranch(came) : this.#openFolder(came)
+    const isKept = isBranch && this.backends.get(placed.backend).openIn !== undefined
+    const entry = new OpenPlace(opening, isKept)
     this.#open.set(key, entry)
     // What failed may work the next time.
     opening.catch(() => this.#open.delete(key))
     return entry
   }
 
-  #openFolder(placed: Chunk<'placement'>, session: Session | undefined): Promise<Place> {
-    const backend = this.backends.get(placed.backend)
-    return placedFolder(backend, placed, session, this.workspaces, this.#closing.signal)
+  #openFolder(came: Came): Promise<Place> {
+    const backend = this.backends.get(came.placed.backend)
+    return placedFolder(backend, came, this.workspaces, this.#closing.signal)
   }
 
-  async #openBranch(placed: Chunk<'placement'>, lane: Lane, session: Session | undefined): Promise<Place> {
+  async #openBranch(came: Came): Promise<Place> {
+    const { placed, lane, session } = came
     const backend = this.backends.get(placed.backend)
     const { signal } = this.#closing
     if (backend.openIn === undefined || this.workspaces === undefined) {
+      if (this.#scratch) throw noCopies(backend.name)
+      const found = await attached(backend, came, signal)
+      if (found !== undefined) return found
       const parent = this.#entry(placed, parentLane(lane), session)
-      return remoteFork(await parent.opening, backend, session)
+      return remoteFork(await parent.opening, backend, came)
     }
     const began = await this.#beganWith(placed, lane)
     const tree = (session && foldAt(valueFrom(session).tip).tree) ?? began
@@ -214,7 +220,7 @@ export class Places {
 
   /** The files that sessions with this placement began with; as they are now, when no call has changed any yet. */
   async #beganWith(placed: Chunk<'placement'>, lane: Lane): Promise<Digest> {
-    const known = this.#scratch?.began ?? this.#began.get(identityOf(placed))
+    const known = this.#scratch?.began ?? this.#beganOn(placed)
     if (known !== undefined) return known
     const { files, hold } = await this.#entry(placed, placedLane(lane)).opening
     const holder = new Holder()
@@ -227,10 +233,14 @@ export class Places {
   }
 
   #begin(placed: Chunk<'placement'>, tree: Digest): Digest {
+    const known = this.#beganOn(placed) ?? this.workspaces?.begin(identityOf(placed), tree) ?? tree
+    this.#began.set(identityOf(placed), known)
+    return known
+  }
+
+  #beganOn(placed: Chunk<'placement'>): Digest | undefined {
     const identity = identityOf(placed)
-    const known = this.#began.get(identity)
-    if (known === undefined) this.#began.set(identity, tree)
-    return known ?? tree
+    return this.#began.get(identity) ?? this.workspaces?.began(identity)
   }
 
   #key(placed: Chunk<'placement'>, lane: Lane): string {
@@ -261,6 +271,13 @@ export class Places {
     this.#open.delete(key)
     await entry.close()
   }
+}
+
+function noCopies(backend: string): RathError {
+  return new RathError(
+    'sandbox-unsupported',
+    `A replay of tools works on copies of the files, and those of ${backend} are not kept. Replay with mode 'strict' or 'model'.`,
+  )
 }
 
 function laneOf(session: Session): Lane {

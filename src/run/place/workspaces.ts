@@ -1,6 +1,7 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Digest } from '../../base/digest.ts'
 import { changesBetween } from '../../sandbox/workspace/changes.ts'
 import { type ForkedFolder, ForkedFolders } from '../../sandbox/workspace/fork/forked-folders.ts'
@@ -30,6 +31,33 @@ export class Workspaces {
   get forks(): Promise<ForkedFolders> {
     this.#forks ??= ForkedFolders.open(join(this.folder, 'branches'))
     return this.#forks
+  }
+
+  /** The files that the sessions of a placement began with. Kept, so that a run which goes on in another process finds the same. */
+  began(placement: Digest): Digest | undefined {
+    try {
+      return readFileSync(this.#beganFile(placement), 'utf8')
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      throw error
+    }
+  }
+
+  /** The first to say so decides. */
+  begin(placement: Digest, tree: Digest): Digest {
+    const file = this.#beganFile(placement)
+    mkdirSync(dirname(file), { recursive: true })
+    try {
+      writeFileSync(file, tree, { flag: 'wx' })
+      return tree
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      return this.began(placement) || tree
+    }
+  }
+
+  #beganFile(placement: Digest): string {
+    return join(this.folder, 'began', placement)
   }
 
   async has(tree: Digest): Promise<boolean> {

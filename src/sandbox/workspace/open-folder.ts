@@ -1,4 +1,14 @@
-import { closeSync, constants, existsSync, fchmodSync, lstatSync, openSync, readdirSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+} from 'node:fs'
 import { nameOf, pathIn } from './names.ts'
 
 const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
@@ -39,6 +49,17 @@ export class OpenFolder implements Disposable {
 
   pathOf(name: string): string | Buffer {
     return pathIn(this.base, name)
+  }
+
+  /** Who is to own what is made in it, where that is not who makes it: root works in a folder of somebody else. */
+  get owner(): { readonly uid: number; readonly gid: number } | undefined {
+    if (process.geteuid?.() !== 0) return undefined
+    const { uid, gid } = fstatSync(this.#file)
+    return uid === 0 ? undefined : { uid, gid }
+  }
+
+  chown({ uid, gid }: { readonly uid: number; readonly gid: number }): void {
+    fchownSync(this.#file, uid, gid)
   }
 
   chmod(mode: number): void {

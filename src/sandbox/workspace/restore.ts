@@ -2,6 +2,8 @@ import {
   chmodSync,
   closeSync,
   fchmodSync,
+  fchownSync,
+  lchownSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -104,11 +106,12 @@ class Restore implements Restored {
     const opened = this.#attempt(
       path,
       () => {
-        if (node?.kind !== 'folder') {
-          if (node !== undefined) this.#removeAll(parent, name)
-          mkdirSync(parent.pathOf(name), 0o700)
-        }
-        return openForWriting(parent, name, node?.kind === 'folder' ? node.mode : 0o700)
+        if (node?.kind === 'folder') return openForWriting(parent, name, node.mode)
+        if (node !== undefined) this.#removeAll(parent, name)
+        mkdirSync(parent.pathOf(name), 0o700)
+        const made = openForWriting(parent, name, 0o700)
+        if (parent.owner) made.chown(parent.owner)
+        return made
       },
       node?.kind !== 'folder' || node.mode !== entry.mode,
     )
@@ -174,8 +177,11 @@ class Restore implements Restored {
     const content = this.#objects.read(entry.id)
     const temporary = folder.pathOf(`.openrath-${newId()}.tmp`)
     try {
-      if (entry.kind === 'link') symlinkSync(content, temporary)
-      else writeFile(temporary, content, entry.mode)
+      const { owner } = folder
+      if (entry.kind === 'link') {
+        symlinkSync(content, temporary)
+        if (owner) lchownSync(temporary, owner.uid, owner.gid)
+      } else writeFile(temporary, content, entry.mode, owner)
       if (node?.kind === 'folder' || isFolder(folder, name, node)) this.#removeAll(folder, name)
       renameSync(temporary, folder.pathOf(name))
       this.written++
@@ -227,11 +233,12 @@ function openForWriting(parent: OpenFolder, name: string, mode: number): OpenFol
   return folder
 }
 
-function writeFile(path: string | Buffer, content: Buffer, mode: number): void {
+function writeFile(path: string | Buffer, content: Buffer, mode: number, owner: OpenFolder['owner']): void {
   const file = openSync(path, 'wx', 0o600)
   try {
     for (let at = 0; at < content.length; ) at += writeSync(file, content, at)
-    // The mode of `open` would be cut by the umask.
+    if (owner) fchownSync(file, owner.uid, owner.gid)
+    // The mode of `open` would be cut by the umask, and a new owner takes set-user-id away.
     fchmodSync(file, mode)
   } finally {
     closeSync(file)

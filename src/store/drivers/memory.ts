@@ -68,6 +68,7 @@ export function memoryDriver(): StoreDriver {
 
   return {
     url: 'memory:',
+    neverWaits: true,
 
     commit(touched: Touched, decide) {
       const unit = new Unit({

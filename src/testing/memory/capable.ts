@@ -154,6 +154,43 @@ const laneCases: MemoryCases = {
     assert.equal(entry?.lane, undefined)
     assert.equal((await store.commit(branch)).settled, 0)
   },
+
+  async 'the commit of a merge adopts what its branches wrote, and marks what a rejected one did'({ store }) {
+    const question = Session.fromUserMessage('Where is the key?')
+    const branches = await Promise.all(
+      ['under the mat', 'lost'].map(async place => {
+        const branch = question.fork(place)
+        const lane = branch.lineage.lane as string
+        const [entry] = await store.write([{ text: `The key is ${place}.`, lane }])
+        const entries = [entry?.id as string]
+        return branch.append({ kind: 'memory', op: 'remember', store: store.name, entries })
+      }),
+    )
+    const [good, bad] = branches as [Session, Session]
+    const merged = await good.merge(bad)
+    const subject = bad.id
+    const { settled } = await store.commit(merged.append({ kind: 'verdict', verdict: 'reject', subject }))
+    assert.equal(settled, 1)
+    const { entries } = await store.list({ category: 'fact' })
+    assert.deepEqual(entries.map(({ text, standing }) => [text, standing]).sort(), [
+      ['The key is lost.', 'rejected'],
+      ['The key is under the mat.', 'adopted'],
+    ])
+  },
+
+  async 'what a rejected session wrote on its lane is marked, though it was never merged'({ store }) {
+    const question = Session.fromUserMessage('Where is the key?')
+    const branch = question.fork('lost')
+    const lane = branch.lineage.lane as string
+    const result = branch.append({ kind: 'assistant', text: 'It is lost.' })
+    await store.write([{ text: 'The key is lost.', lane, source: { session: result.id } }])
+    await store.commit(question.append({ kind: 'verdict', verdict: 'reject', subject: result.id }))
+    const { entries } = await store.list({ category: 'fact' })
+    assert.deepEqual(
+      entries.map(({ text, standing }) => [text, standing]),
+      [['The key is lost.', 'rejected']],
+    )
+  },
 }
 
 const lanesRefused: MemoryCases = {

@@ -1,39 +1,13 @@
-import { sha256 } from '../../../base/digest.ts'
-import type { Session } from '../../../session/session.ts'
-import { checkEntries } from '../../check.ts'
-import type { CommitOptions, Committed, NewMemory } from '../../spec.ts'
-import { chunkKey, type Rejections, rejectionsOf, rememberedIn, sessionScope, turnsOf } from '../../turns.ts'
+import { type CommitPlan, isRejectedLane } from '../../commit-plan.ts'
+import type { Committed } from '../../spec.ts'
+import { chunkKey } from '../../turns.ts'
 import { relabel, type Writing, writeEntries } from './write.ts'
-
-/** What a commit will write and mark, read from the session before the database is held. */
-export interface CommitPlan {
-  readonly entries: readonly NewMemory[]
-  /** The session's lane, and entries that it names as its own: everyone sees them now. */
-  readonly lane: string
-  readonly adopted: readonly string[]
-  readonly rejections: Rejections
-}
-
-export function planCommit(session: Session, options: CommitOptions, store: string): CommitPlan {
-  const scope = options.scope ?? sessionScope(session)
-  const given = options.entries?.map(entry => ({
-    key: `said/${sha256(entry.text).slice(0, 32)}`,
-    ...entry,
-    source: { session: session.id, ...entry.source },
-  }))
-  const entries = (given ?? turnsOf(session)).map(entry => ({ scope, ...entry }))
-  return {
-    entries: checkEntries(entries),
-    lane: session.lineage.lane ?? '',
-    adopted: rememberedIn(session, store),
-    rejections: rejectionsOf(session),
-  }
-}
 
 export function commitPlan(writing: Writing, plan: CommitPlan): Committed {
   const { fresh } = writeEntries(writing, plan.entries)
+  // What is rejected does not wait any more, so it is not settled as adopted.
+  reject(writing, plan)
   const settled = settle(writing, plan)
-  reject(writing, plan.rejections)
   const from = new Set(fresh.flatMap(entry => entry.source.chunks ?? []))
   return { written: fresh, from: [...from], settled }
 }
@@ -54,7 +28,7 @@ function settle({ db, names }: Writing, { lane, adopted }: CommitPlan): number {
 }
 
 /** Marks what came from rejected chunks, sessions or lanes. It is on the record now, so everyone may find it, as what it is. */
-function reject({ db, names }: Writing, { chunks, subjects }: Rejections): void {
+function reject({ db, names }: Writing, { rejected, rejections: { chunks, subjects } }: CommitPlan): void {
   if (subjects.size === 0) return
   const found = new Set<number>()
   const collect = (sql: string, ...values: string[]) => {
@@ -66,18 +40,17 @@ function reject({ db, names }: Writing, { chunks, subjects }: Rejections): void 
     collect("SELECT n, rejected FROM entry WHERE key = ?1 OR (key > ?1 || '/' AND key < ?1 || '0')", key)
     collect('SELECT n, rejected FROM entry WHERE id IN (SELECT id FROM origin WHERE chunk = ?)', chunk)
   }
+  for (const id of rejected) collect('SELECT n, rejected FROM entry WHERE id = ?', id)
+  for (const subject of subjects) {
+    collect(
+      "SELECT n, rejected FROM entry WHERE lane <> 0 AND json_extract(source, '$.session') = ?",
+      subject,
+    )
+  }
   for (const row of db.all('SELECT DISTINCT lane FROM entry WHERE lane <> 0')) {
-    if (!isRejected(names.text(row.lane as number), subjects)) continue
+    if (!isRejectedLane(names.text(row.lane as number), subjects)) continue
     for (const { n } of db.all('SELECT n FROM entry WHERE lane = ? AND lane <> 0', row.lane as number))
       found.add(n as number)
   }
   for (const n of found) relabel(db, n, { lane: 0, rejected: 1 })
-}
-
-/** A lane is rejected by its whole name or by the session that began a part of it. */
-function isRejected(lane: string, subjects: ReadonlySet<string>): boolean {
-  const parts = lane.split('/')
-  return parts.some(
-    (part, i) => subjects.has(part.replace(/^[~@]/, '')) || subjects.has(parts.slice(0, i + 1).join('/')),
-  )
 }

@@ -1,6 +1,6 @@
+import { defaultFloor, likelihoods } from '../../calibrate.ts'
 import type { FindOptions, Hit, MemoryFilter } from '../../spec.ts'
 import { wordsOf } from '../../words.ts'
-import { defaultFloor, likelihoods } from './calibrate.ts'
 import type { Database } from './database.ts'
 import { accepting } from './filter.ts'
 import type { Names } from './names.ts'

@@ -1,7 +1,7 @@
+import { tuning } from '../../tuning.ts'
 import { scattered } from './columns.ts'
 import type { Database } from './database.ts'
 import type { Accepts } from './filter.ts'
-import { tuning } from './tuning.ts'
 import type { WordIndex } from './word-index.ts'
 
 const { reach } = tuning

@@ -1,3 +1,4 @@
+import { tuning } from '../../tuning.ts'
 import { type Words, wordsOf } from '../../words.ts'
 import { Best } from './best.ts'
 import type { Columns } from './columns.ts'
@@ -6,7 +7,6 @@ import type { Accepts, Filters } from './filter.ts'
 import { fillNeighbours } from './neighbours.ts'
 import { PostingBuffer } from './postings.ts'
 import { Surroundings } from './surroundings.ts'
-import { tuning } from './tuning.ts'
 import type { WordIndex } from './word-index.ts'
 
 /** As many of the best by their own words are looked at with their neighbours. All of a million would take ten times as long. */

@@ -2,6 +2,7 @@ import { cancelledError } from '../../../base/abort.ts'
 import { RathError, show } from '../../../base/errors.ts'
 import type { Session } from '../../../session/session.ts'
 import { checkChange, checkEntries, checkFilter, checkQuery } from '../../check.ts'
+import { planCommit } from '../../commit-plan.ts'
 import { type ResourceLimits, readResource } from '../../resource.ts'
 import type {
   CommitOptions,
@@ -21,7 +22,7 @@ import type {
   WriteOptions,
 } from '../../spec.ts'
 import { isWithin, parseRef, treeOf } from '../../uri.ts'
-import { commitPlan, planCommit } from './commit.ts'
+import { commitPlan } from './commit.ts'
 import type { Database, Row } from './database.ts'
 import { accepting } from './filter.ts'
 import { findByWords, hitsOf } from './find.ts'

@@ -1,5 +1,5 @@
+import { tuning } from '../../tuning.ts'
 import type { Accepts } from './filter.ts'
-import { tuning } from './tuning.ts'
 
 const { reach } = tuning
 const places = reach * 2

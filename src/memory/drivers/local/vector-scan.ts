@@ -1,6 +1,6 @@
+import { distance, normalised, product, sketchOf, toFloats } from '../../sketch.ts'
 import type { Database } from './database.ts'
 import type { Accepts } from './filter.ts'
-import { distance, normalised, product, sketchOf, toFloats } from './sketch.ts'
 
 /** Vectors of up to so many bytes are held in memory and compared exactly; of more, only their sketches. */
 const mostExactBytes = 64 * 2 ** 20

@@ -1,12 +1,13 @@
 import { cancelledError } from '../../../base/abort.ts'
 import { RathError } from '../../../base/errors.ts'
 import type { Embedder } from '../../embedding.ts'
+import { chanceAbove, shareOfMeaning } from '../../likeness.ts'
+import { normalised, product, sketchOf, toBytes, toFloats } from '../../sketch.ts'
 import type { MemoryFilter } from '../../spec.ts'
+import { unrelated } from '../../unrelated.ts'
 import type { Database } from './database.ts'
 import { accepting } from './filter.ts'
 import type { Finding } from './find.ts'
-import { normalised, product, sketchOf, toBytes, toFloats } from './sketch.ts'
-import { unrelated } from './unrelated.ts'
 import { VectorScan } from './vector-scan.ts'
 import { numberIn, setNumber } from './word-index.ts'
 
@@ -16,8 +17,6 @@ const batch = 64
 const waitedFor = 256
 /** The nearest that join the hits by words. */
 const nearest = 100
-/** What meaning counts for beside words. */
-const share = 0.4
 
 export interface Asked {
   readonly vector?: Float32Array
@@ -97,9 +96,9 @@ export class Vectors {
     const { accepts } = accepting(filter, finding)
     const words = new Map(byWords?.map(({ n, score }) => [n, score]))
     const also = byWords?.slice(0, nearest).map(({ n }) => n) ?? []
-    const wordShare = byWords === undefined ? 0 : 1 - share
+    const wordShare = byWords === undefined ? 0 : 1 - shareOfMeaning
     const likeness = this.#scan.nearest(vector, accepts, nearest, also)
-    const chance = this.#chance(vector)
+    const chance = chanceAbove(this.#noise.map(other => product(vector, other)))
     const scored = [...new Set([...likeness.keys(), ...words.keys()])].map(n => {
       const meaning = likeness.has(n) ? chance(likeness.get(n) as number) : 0
       return { n, score: wordShare * (words.get(n) ?? 0) + (1 - wordShare) * meaning }
@@ -110,18 +109,6 @@ export class Vectors {
   async close(): Promise<void> {
     this.#ending.abort()
     await this.#working
-  }
-
-  /**
-   * From likeness to a chance. Models differ in what a likeness of 0.5 means, so it is measured against that of sentences which have
-   * nothing to do with the question: five standard deviations above their mean is an even chance.
-   */
-  #chance(vector: Float32Array): (likeness: number) => number {
-    const noise = this.#noise.map(other => product(vector, other))
-    const mean = noise.reduce((sum, value) => sum + value, 0) / noise.length
-    const variance = noise.reduce((sum, value) => sum + (value - mean) ** 2, 0) / noise.length
-    const deviation = Math.max(Math.sqrt(variance), 0.03)
-    return likeness => 1 / (1 + Math.exp(1.2 * (5 - (likeness - mean) / deviation)))
   }
 
   async #catchUp(): Promise<void> {

@@ -1,12 +1,13 @@
 import { type CommitPlan, isRejectedLane } from '../../commit-plan.ts'
 import type { Committed } from '../../spec.ts'
-import { chunkKey, type Rejections } from '../../turns.ts'
+import { chunkKey } from '../../turns.ts'
 import { type Writing, writeEntries } from './write.ts'
 
 export async function commitPlan(writing: Writing, plan: CommitPlan): Promise<Committed> {
   const { fresh } = await writeEntries(writing, plan.entries)
+  // What is rejected does not wait any more, so it is not settled as adopted.
+  await reject(writing, plan)
   const settled = await settle(writing, plan)
-  await reject(writing, plan.rejections)
   const from = new Set(fresh.flatMap(entry => entry.source.chunks ?? []))
   return { written: fresh, from: [...from], settled }
 }
@@ -21,7 +22,10 @@ async function settle({ queries, place }: Writing, { lane, adopted }: CommitPlan
 }
 
 /** Marks what came from rejected chunks, sessions or lanes. It is on the record now, so everyone may find it, as what it is. */
-async function reject({ queries, place }: Writing, { chunks, subjects }: Rejections): Promise<void> {
+async function reject(
+  { queries, place }: Writing,
+  { rejected, rejections: { chunks, subjects } }: CommitPlan,
+): Promise<void> {
   if (subjects.size === 0) return
   const rows = await queries.query<{ lane: string }>(
     "SELECT DISTINCT lane FROM openrath_memory.entry WHERE place = $1 AND lane <> ''",
@@ -32,8 +36,10 @@ async function reject({ queries, place }: Writing, { chunks, subjects }: Rejecti
   await queries.query(
     `UPDATE openrath_memory.entry SET rejected = true, lane = '' WHERE place = $1 AND
        (lane = ANY ($2::text[]) AND lane <> ''
+        OR id = ANY ($4::text[])
+        OR lane <> '' AND source::jsonb ->> 'session' = ANY ($5::text[])
         OR split_part(substr(key, ${chunkKey.length + 1}), '/', 1) = ANY ($3::text[]) AND starts_with(key, '${chunkKey}')
         OR source::jsonb -> 'chunks' ?| $3::text[])`,
-    [place, lanes, made],
+    [place, lanes, made, rejected, [...subjects]],
   )
 }

@@ -1,7 +1,7 @@
+import { likelihoods } from '../../calibrate.ts'
 import type { MemoryFilter } from '../../spec.ts'
+import { tuning } from '../../tuning.ts'
 import { type Words, wordsOf } from '../../words.ts'
-import { likelihoods } from '../local/calibrate.ts'
-import { tuning } from '../local/tuning.ts'
 import { matching, visible } from './filter.ts'
 import type { Queries } from './pool.ts'
 import { type Candidate, rank, type Term, termsOf, withPairs } from './rank.ts'
@@ -52,7 +52,7 @@ export async function findByWords(finding: Finding, query: string, filter: Memor
   const toRead = ranked.slice(0, textsLookedAt).filter(({ n }) => (counts.get(n)?.size ?? 0) > 1)
   const texts = await textsOf(finding, question.sequence.length > 1 ? toRead.map(({ n }) => n) : [])
   const best = withPairs(ranked, question, terms, texts, lengths, average)
-  const scores = likelihoods(best.map(one => ({ ...one, n: Number(one.n) })))
+  const scores = likelihoods(best)
   return best.map(({ n }, i) => ({ n, score: scores[i] as number }))
 }
 

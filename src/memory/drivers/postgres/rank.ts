@@ -1,5 +1,5 @@
+import { tuning } from '../../tuning.ts'
 import { type Words, wordsOf } from '../../words.ts'
-import { tuning } from '../local/tuning.ts'
 
 export interface Term {
   readonly word: string

@@ -1,6 +1,7 @@
 import { cancelledError } from '../../../base/abort.ts'
 import { RathError, show } from '../../../base/errors.ts'
 import type { Session } from '../../../session/session.ts'
+import { defaultFloor } from '../../calibrate.ts'
 import { checkChange, checkEntries, checkFilter, checkQuery } from '../../check.ts'
 import { planCommit } from '../../commit-plan.ts'
 import { type ResourceLimits, readResource } from '../../resource.ts'
@@ -23,7 +24,6 @@ import type {
   WriteOptions,
 } from '../../spec.ts'
 import { isWithin, parseRef, treeOf } from '../../uri.ts'
-import { defaultFloor } from '../local/calibrate.ts'
 import { commitPlan } from './commit.ts'
 import { toForget, visible } from './filter.ts'
 import { findByWords, type Scored } from './find.ts'

@@ -6,31 +6,37 @@ import { readFileSync } from 'node:fs'
  * count of forks rules out. Where nothing can be ruled out, every process may be new.
  */
 export class ProcessWindow {
-  readonly #forks = forks()
-  readonly #last = lastNumber()
+  readonly #read: (path: string) => string
+  readonly #forks: number
+  readonly #last: number
+
+  /** With another `read`, of the machine that it reads. */
+  constructor(read = text) {
+    this.#read = read
+    this.#forks = this.#countForks()
+    this.#last = this.#lastNumber()
+  }
 
   /** Call it after listing `/proc`. */
   filter(): (pid: number) => boolean {
-    const [before, now] = [this.#last, lastNumber()]
-    const made = forks() - this.#forks
+    const [before, now] = [this.#last, this.#lastNumber()]
+    const made = this.#countForks() - this.#forks
+    const circle = Number(this.#read('/proc/sys/kernel/pid_max'))
     // Half the circle: numbers in use are stepped over.
-    if (!(made < circle() / 2) || Number.isNaN(before) || Number.isNaN(now)) return () => true
-    return now >= before ? pid => pid > before : pid => pid > before || pid <= now
+    if (!(made < circle / 2) || Number.isNaN(before) || Number.isNaN(now)) return () => true
+    // Numbers beyond the last one are from the round before.
+    return now >= before ? pid => pid > before && pid <= now : pid => pid > before || pid <= now
   }
-}
 
-/** Processes and threads made since the machine started; not a number where nobody counts. */
-function forks(): number {
-  return Number(/^processes (\d+)$/m.exec(text('/proc/stat'))?.[1])
-}
+  /** Processes and threads made since the machine started; not a number where nobody counts. */
+  #countForks(): number {
+    return Number(/^processes (\d+)$/m.exec(this.#read('/proc/stat'))?.[1])
+  }
 
-/** The number given out last, as this process sees it. */
-function lastNumber(): number {
-  return Number(/(\d+)\s*$/.exec(text('/proc/loadavg'))?.[1])
-}
-
-function circle(): number {
-  return Number(text('/proc/sys/kernel/pid_max'))
+  /** The number given out last, as this process sees it. */
+  #lastNumber(): number {
+    return Number(/(\d+)\s*$/.exec(this.#read('/proc/loadavg'))?.[1])
+  }
 }
 
 function text(path: string): string {

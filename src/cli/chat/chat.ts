@@ -1,0 +1,175 @@
+import { RathError } from '../../base/errors.ts'
+import { Agent } from '../../flow/agent.ts'
+import type { ModelLike } from '../../model/resolve.ts'
+import type { Approve } from '../../run/context.ts'
+import type { Runtime } from '../../run/runtime.ts'
+import { Session } from '../../session/session.ts'
+import { policy } from '../../tool/policy/policy.ts'
+import { approver } from '../ask.ts'
+import { Lines } from '../lines.ts'
+import type { Output } from '../output.ts'
+import { count, plain } from '../text.ts'
+import { AnswerPrinter } from './answer-print.ts'
+import { ChatBranches, mainBranch } from './branches.ts'
+import { chatCommands } from './chat-commands.ts'
+
+export interface ChatOptions {
+  readonly runtime: Runtime
+  readonly output: Output
+  /** Where the agent works. */
+  readonly folder: string
+  readonly model?: ModelLike
+  readonly prompt?: string
+  /** Leaves the conversation that is there. */
+  readonly isNew: boolean
+  /** Whether a person is asked before anything is changed. */
+  readonly asks: boolean
+}
+
+const usualPrompt =
+  'You are a careful engineer who helps with the files in this folder. Look before you change something, make small changes, and say briefly what you did.'
+
+/** Tools that change something or run something. */
+const asked = ['write_workspace_file', 'edit_workspace_file', 'run_shell_command', 'run_code']
+
+/** A conversation with an agent in a folder. It outlives the process: every turn is kept, under a tag of the folder and branch. */
+export class Chat {
+  readonly runtime: Runtime
+  readonly output: Output
+  readonly branches: ChatBranches
+  branch = mainBranch
+  session: Session
+  readonly #options: ChatOptions
+  readonly #agent: Agent
+  #answering: AbortController | undefined
+  #lines: Lines | undefined
+  #printer: AnswerPrinter | undefined
+  #isLeaving = false
+
+  constructor(options: ChatOptions) {
+    const { runtime, output, folder, model, prompt = usualPrompt, asks } = options
+    this.#options = options
+    this.runtime = runtime
+    this.output = output
+    this.branches = new ChatBranches(runtime.sessions, folder)
+    this.session = Session.create('empty').to('local', folder)
+    const rules = { approval: [{ tool: asked, reason: 'The agent wants to do this:' }] }
+    this.#agent = new Agent(prompt, {
+      name: 'chat',
+      ...(model !== undefined && { model }),
+      ...(asks && {
+        policy: policy(rules),
+        approve: this.#approver(),
+      }),
+    })
+  }
+
+  /** Reads and answers until there is nothing more to read. */
+  async run(input: NodeJS.ReadStream): Promise<void> {
+    using lines = new Lines({ input, output: this.output.stdout, onInterrupt: () => this.#interrupt() })
+    this.#lines = lines
+    await this.#begin()
+    while (!this.#isLeaving) {
+      const said = await lines.read(`${this.branch}> `)
+      if (said === undefined) break
+      await this.#turn(said.trim())
+    }
+    this.output.tell(`Kept as session ${this.session.id}. Go on with: rath chat`)
+  }
+
+  leave(): void {
+    this.#isLeaving = true
+  }
+
+  /** Makes a session the one that the conversation goes on from. */
+  async goTo(session: Session, branch = this.branch): Promise<void> {
+    await this.branches.keep(branch, session)
+    this.session = session
+    this.branch = branch
+  }
+
+  async #begin(): Promise<void> {
+    if (this.#options.isNew) await this.branches.clear()
+    else {
+      this.branch = await this.branches.current()
+      const before = await this.branches.load(this.branch)
+      if (before) {
+        this.session = before
+        this.output.tell(
+          `Going on with ${count(before.length, 'chunk')} on ${this.branch}; rath chat --new begins anew.`,
+        )
+      }
+    }
+    this.output.tell(`${this.#agent.model.id} in ${this.#options.folder}. /help says what else there is.`)
+  }
+
+  async #turn(said: string): Promise<void> {
+    if (said === '') return
+    try {
+      if (said.startsWith('/')) await this.#command(said)
+      else await this.#answer(said)
+    } catch (error) {
+      if (!(error instanceof RathError)) throw error
+      this.output.tell(`${this.output.paint('red', 'rath:', this.output.stderr)} ${plain(error.message)}`)
+    }
+  }
+
+  async #command(line: string): Promise<void> {
+    const [name = '', ...rest] = line.slice(1).split(/\s+/)
+    const command = chatCommands[name]
+    if (command) await command.run(this, rest.join(' '))
+    else this.output.print(`There is no /${name}; /help lists what there is.`)
+  }
+
+  async #answer(said: string): Promise<void> {
+    const question = this.session.user(said)
+    const printer = new AnswerPrinter(this.output)
+    this.#printer = printer
+    const abort = new AbortController()
+    this.#answering = abort
+    try {
+      const answered = await this.runtime.run(this.#agent, question, {
+        signal: abort.signal,
+        onEvent: printer.onEvent,
+      })
+      printer.end()
+      await this.goTo(answered)
+    } catch (error) {
+      printer.end()
+      if (!(error instanceof RathError)) throw error
+      // What was said and done until then stays, so that the next turn can speak of it.
+      await this.goTo(error.session instanceof Session ? error.session : question)
+      if (!abort.signal.aborted) throw error
+      this.output.print('Cancelled; what was done until then is kept. /undo takes it back.')
+    } finally {
+      this.#answering = undefined
+    }
+  }
+
+  #approver(): Approve {
+    return approver({
+      output: this.output,
+      lines: () => this.#lines as Lines,
+      read: (session, path) => this.#fileIn(session, path),
+      pause: () => this.#printer?.end(),
+    })
+  }
+
+  /** A file as the branch of a session has it. */
+  async #fileIn(session: Session, path: string): Promise<string | undefined> {
+    const { sandbox } = await this.runtime.places.open({ session })
+    return sandbox.files.read(path).then(
+      bytes => new TextDecoder().decode(bytes),
+      () => undefined,
+    )
+  }
+
+  #interrupt(): void {
+    if (this.#answering && !this.#answering.signal.aborted) {
+      this.#answering.abort(new Error('cancelled with Ctrl-C'))
+    } else if (!this.#answering) {
+      this.output.print('\n/quit or Ctrl-D leaves.')
+      this.#lines?.clear()
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import { spawn } from 'node:child_process'
+import type { Command } from 'commander'
+import { type Bisection, bisect, type FirstFailing } from '../../evidence/bisect.ts'
+import type { Answer } from '../../evidence/search-first.ts'
+import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
+import { exit } from '../exit.ts'
+import { findSession } from '../names.ts'
+import type { Output } from '../output.ts'
+import { openToRead } from '../runtime.ts'
+import { count, plain } from '../text.ts'
+
+interface Options extends StoreOption, JsonOption {
+  readonly every?: boolean
+  readonly files?: string
+  readonly verbose?: boolean
+}
+
+export function define(command: Command, output: Output): void {
+  command
+    .argument('<name>', 'a run or session that worked on files')
+    .argument('<command...>', 'behind --: fails (exit code 1 to 124) where something is broken; 125 skips')
+    .option('--every', 'check every state, and find every change for the worse')
+    .option(
+      '--files <folder>',
+      'where files of workspaces were kept; by default where this machine keeps them',
+    )
+    .option('-v, --verbose', 'show what the command prints')
+    .action(async (name: string, words: string[], options: Options) => {
+      process.exitCode = await find(name, words, options, output)
+    })
+  withStore(withJson(command))
+  examples(command, [
+    ['rath bisect last -- npm test', 'the first step of the newest run after which the tests fail'],
+    ['rath bisect last -- "grep -q door src/main.ts"', 'one word is a command line for the shell'],
+  ])
+}
+
+async function find(
+  name: string,
+  words: readonly string[],
+  options: Options,
+  output: Output,
+): Promise<number> {
+  await using store = await openToRead(options)
+  const session = await store.sessions.get(await findSession(store, name))
+  const found = await bisect(session, folder => check(words, folder, options), {
+    every: options.every ?? false,
+    ...(options.files && { files: options.files }),
+    onCheck: ({ state, answer, producer }) =>
+      output.tell(
+        `state ${state} ${answer}${producer ? ` (chunk ${producer.index}, ${producer.by ?? producer.kind})` : ''}`,
+      ),
+  })
+  if (options.json) output.json({ session: session.id, ...found })
+  else print(found, output)
+  return found.result === 'passes' || found.result === 'found' ? exit.done : exit.failed
+}
+
+/** Exit codes as `git bisect run` takes them. */
+async function check(words: readonly string[], folder: string, { verbose, json }: Options): Promise<Answer> {
+  const [program = '', ...args] = words
+  const stream = verbose ? 'inherit' : 'ignore'
+  const child = spawn(program, args, {
+    cwd: folder,
+    shell: words.length === 1,
+    stdio: ['ignore', json ? 'ignore' : stream, stream],
+  })
+  const code = await new Promise<number>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (status, signal) => resolve(signal ? 128 : (status ?? 1)))
+  })
+  if (code === 0) return 'pass'
+  return code === 125 ? 'skip' : 'fail'
+}
+
+function print(found: Bisection, output: Output): void {
+  const { result, first, suspects, probes, states, changes, others } = found
+  const effort = `${count(probes.length, 'check')} of ${count(states, 'state')}`
+  if (result === 'passes') output.print(`It does not fail at the end (${effort}).`)
+  else if (result === 'fails-from-start')
+    output.print(`It failed before the session changed anything (${effort}).`)
+  else if (first) output.print(`${output.paint('bold', 'first failing')}: ${about(first)} (${effort})`)
+  else output.print(`One of these (${effort}; those between could not be checked):`)
+  for (const one of suspects) output.print(`  ${about(one)}`)
+  for (const one of others) output.print(`  also: ${about(one)}`)
+  if (changes === 'assumed' && first)
+    output.print('  if nothing was broken and mended again in between; --every makes sure.')
+}
+
+function about({ state, cause, producer }: FirstFailing): string {
+  if (producer === undefined) return `state ${state} (${cause})`
+  const { chunk, index, by, branch, tool, model } = producer
+  const facts = [
+    `chunk ${index} ${chunk.slice(0, 12)}`,
+    tool ?? cause,
+    by && `by ${by}`,
+    branch && `branch ${branch}`,
+    model && `model ${model}`,
+  ]
+  return plain(facts.filter(Boolean).join(', '))
+}

@@ -1,0 +1,127 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Command } from 'commander'
+import { openStore } from '../../run/open-store.ts'
+import { Workspaces } from '../../run/place/workspaces.ts'
+import { leftovers } from '../../sandbox/drivers/docker/leftovers.ts'
+import { collectLeftovers } from '../../sandbox/workspace/fork/leftovers.ts'
+import { type PruneReport, prune } from '../../sandbox/workspace/prune.ts'
+import type { GcReport } from '../../store/spec.ts'
+import { examples, type JsonOption, type StoreOption, timeSpan, withJson, withStore } from '../command.ts'
+import { UsageError } from '../errors.ts'
+import { treesNamedIn } from '../kept-trees.ts'
+import type { Output } from '../output.ts'
+import { openToRead } from '../runtime.ts'
+import { count, size } from '../text.ts'
+
+interface Options extends StoreOption, JsonOption {
+  readonly dryRun?: boolean
+  readonly olderThan: number
+  readonly files?: boolean
+  readonly alsoStore?: readonly string[]
+}
+
+interface Report {
+  readonly dryRun: boolean
+  readonly store: GcReport
+  readonly branches: { readonly folders: number; readonly bytes: number; readonly kept: number }
+  readonly containers: number
+  readonly files?: PruneReport & { readonly trees: number }
+}
+
+export function define(command: Command, output: Output): void {
+  command
+    .option('--dry-run', 'only say what would go')
+    .option(
+      '--older-than <time>',
+      'leave alone what was written since: 30s, 10m, 2h, 7d',
+      timeSpan,
+      3_600_000,
+    )
+    .option('--files', 'also files that no session of this store, nor of those in --also-store, speaks of')
+    .option('--also-store <addresses...>', 'other stores whose files are kept in the same place')
+    .action((options: Options) => collectAll(options, output))
+  withStore(withJson(command))
+  examples(command, [
+    ['rath gc --dry-run', 'what would be freed'],
+    ['rath gc', 'what nothing reaches any more, and what killed processes left'],
+    [
+      'rath gc --files --also-store sqlite:../other/.openrath/rath.db',
+      'files too: name every store of this machine',
+    ],
+  ])
+}
+
+async function collectAll(options: Options, output: Output): Promise<void> {
+  const { dryRun = false, olderThan } = options
+  if (options.files && dryRun) {
+    throw new UsageError(
+      'what --files would free is only known when it is freed; leave out --files or --dry-run.',
+    )
+  }
+  await using store = await openToRead(options)
+  const workspaces = new Workspaces()
+  const freed = await store.gc({ dryRun, olderThan })
+  const { removed, kept } = await collectLeftovers(join(workspaces.folder, 'branches'), { dryRun })
+  const report: Report = {
+    dryRun,
+    store: freed,
+    branches: {
+      folders: removed.length,
+      bytes: removed.reduce((sum, { bytes }) => sum + bytes, 0),
+      kept: kept.length,
+    },
+    containers: await containersLeft(dryRun),
+    ...(options.files && { files: await pruneFiles(workspaces, options) }),
+  }
+  await workspaces.close()
+  if (options.json) output.json(report)
+  else print(report, output)
+}
+
+/** The files of all stores of a machine lie in one place, so every store that may speak of them has to be looked through. */
+async function pruneFiles(workspaces: Workspaces, options: Options): Promise<NonNullable<Report['files']>> {
+  const { olderThan, alsoStore = [] } = options
+  if (!existsSync(join(workspaces.folder, 'objects'))) {
+    return { trees: 0, kept: 0, removed: 0, before: 0, after: 0 }
+  }
+  const objects = await workspaces.objects
+  const trees = new Set<string>()
+  {
+    await using own = await openToRead(options)
+    for (const tree of await treesNamedIn(own, objects)) trees.add(tree)
+  }
+  for (const address of alsoStore) {
+    await using other = await openStore(address)
+    for (const tree of await treesNamedIn(other, objects)) trees.add(tree)
+  }
+  // Somebody may be writing a tree whose session is not kept yet.
+  const report = await prune(objects, trees, { olderThan: Math.max(olderThan, 3_600_000) })
+  return { ...report, trees: trees.size }
+}
+
+/** Where there is no engine there is nothing of ours in it. */
+async function containersLeft(keep: boolean): Promise<number> {
+  return leftovers({ keep }).then(
+    found => found.length,
+    () => 0,
+  )
+}
+
+function print({ dryRun, store, branches, containers, files }: Report, output: Output): void {
+  const verb = dryRun ? 'would go' : 'gone'
+  const freed = `${count(store.chunks, 'chunk')} and ${count(store.blobs, 'blob')}, ${size(store.bytes)}`
+  output.print(`store       ${freed} ${verb}`)
+  output.print(
+    `branches    ${count(branches.folders, 'folder')} of ended processes, ${size(branches.bytes)} ${verb}`,
+  )
+  if (branches.kept > 0)
+    output.print(`            ${count(branches.kept, 'folder')} of other machines left alone`)
+  output.print(`containers  ${count(containers, 'container or image', 'containers and images')} ${verb}`)
+  if (files) {
+    const bytes = `${size(files.before)} before, ${size(files.after)} now`
+    output.print(
+      `files       ${count(files.removed, 'object')} gone, ${count(files.kept, 'object')} of ${count(files.trees, 'tree')} kept; ${bytes}`,
+    )
+  }
+}

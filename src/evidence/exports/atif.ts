@@ -1,0 +1,184 @@
+import type { Digest } from '../../base/digest.ts'
+import { RathError } from '../../base/errors.ts'
+import type { JsonObject } from '../../base/json.ts'
+import type { Chunk } from '../../session/chunk.ts'
+import type { Session } from '../../session/session.ts'
+import type { Usage } from '../../session/usage.ts'
+import { atifArguments, atifContent, atifResult } from './atif-content.ts'
+import {
+  type AtifMetrics,
+  type AtifResult,
+  type AtifStep,
+  type AtifToolCall,
+  type AtifTrajectory,
+  atifVersion,
+} from './atif-format.ts'
+
+export interface AtifOptions {
+  /** Who acted; by default the producer of the first answer, of version `unknown`. */
+  readonly agent?: { readonly name?: string; readonly version?: string }
+  /** The instructions with a digest, which become a system step before the first answer that had them. */
+  readonly prompt?: (digest: Digest) => string | undefined
+  /** Routes, verdicts, approvals, merges, placements and notes as system steps, too. Default false. */
+  readonly evidence?: boolean
+}
+
+/**
+ * A session as a trajectory in the Agent Trajectory Interchange Format: all that was said and done, also what a summary later replaced. A tool
+ * call and its result are one step, as the format asks for.
+ */
+export function toATIF(session: Session, options: AtifOptions = {}): AtifTrajectory {
+  const steps = new StepWriter(options)
+  for (const chunk of session.chunks) steps.add(chunk)
+  if (steps.steps.length === 0) {
+    throw new RathError(
+      'invalid-argument',
+      `Session ${session.id} has nothing that a trajectory can show: it needs one step at least.`,
+    )
+  }
+  const first = session.chunks.find((chunk): chunk is Chunk<'assistant'> => chunk.kind === 'assistant')
+  return {
+    schema_version: atifVersion,
+    session_id: session.id,
+    trajectory_id: session.id,
+    agent: {
+      name: options.agent?.name ?? first?.by ?? 'openrath',
+      version: options.agent?.version ?? 'unknown',
+      ...(first?.model !== undefined && { model_name: first.model }),
+    },
+    steps: steps.steps,
+    final_metrics: totals(session.usage, steps.steps.length),
+    extra: { format: 'openrath/session', head: session.head ?? null, branch: session.branch },
+  }
+}
+
+type Draft = { -readonly [K in keyof AtifStep]: AtifStep[K] }
+
+class StepWriter {
+  readonly steps: Draft[] = []
+  readonly #options: AtifOptions
+  readonly #prompts = new Set<Digest>()
+  /** The step whose calls wait for results, and the ids of those that do. */
+  #turn: { readonly step: Draft; readonly open: Map<string, string[]> } | undefined
+
+  constructor(options: AtifOptions) {
+    this.#options = options
+  }
+
+  add(chunk: Chunk): void {
+    switch (chunk.kind) {
+      case 'system':
+      case 'user':
+        this.#step(chunk, { source: chunk.kind, message: atifContent(chunk.content) })
+        return
+      case 'assistant':
+        this.#answer(chunk)
+        return
+      case 'tool-result':
+        this.#result(chunk)
+        return
+      case 'memory':
+        if (chunk.injected) this.#step(chunk, { source: 'system', message: chunk.injected })
+        return
+      case 'compress':
+      case 'error':
+        this.#step(chunk, { source: 'system', message: chunk.text })
+        return
+      default:
+        if (this.#options.evidence) this.#step(chunk, { source: 'system', message: chunk.text })
+    }
+  }
+
+  #answer(chunk: Chunk<'assistant'>): void {
+    this.#instructions(chunk)
+    const open = new Map<string, string[]>()
+    const calls: AtifToolCall[] = []
+    for (const part of chunk.content) {
+      if (part.type !== 'tool-call') continue
+      // The format wants each id once in a step.
+      const same = open.get(part.id) ?? []
+      const id = same.length === 0 ? part.id : `${part.id}~${same.length + 1}`
+      open.set(part.id, [...same, id])
+      calls.push({ tool_call_id: id, function_name: part.name, arguments: atifArguments(part.args) })
+    }
+    const reasoning = chunk.content.flatMap(part => (part.type === 'reasoning' ? [part.text] : [])).join('\n')
+    const step = this.#step(chunk, {
+      source: 'agent',
+      message: atifContent(chunk.content),
+      ...(chunk.model !== undefined && { model_name: chunk.model }),
+      ...(reasoning !== '' && { reasoning_content: reasoning }),
+      ...(calls.length > 0 && { tool_calls: calls }),
+      ...(chunk.usage && { metrics: metricsOf(chunk.usage) }),
+      llm_call_count: 1,
+    })
+    this.#turn = { step, open }
+  }
+
+  #instructions({ prompt, at }: Chunk<'assistant'>): void {
+    if (prompt === undefined || this.#prompts.has(prompt)) return
+    this.#prompts.add(prompt)
+    const text = this.#options.prompt?.(prompt)
+    if (text === undefined) return
+    this.steps.push({
+      step_id: this.steps.length + 1,
+      timestamp: new Date(at).toISOString(),
+      source: 'system',
+      message: text,
+      extra: { kind: 'prompt', prompt },
+    })
+  }
+
+  #result(chunk: Chunk<'tool-result'>): void {
+    const turn = this.#turn
+    const callId = turn?.open.get(chunk.callId)?.shift()
+    if (turn && callId !== undefined) {
+      turn.step.observation = {
+        results: [...(turn.step.observation?.results ?? []), atifResult(chunk, callId)],
+      }
+      return
+    }
+    // The call lies elsewhere: on another branch, or in a step before this one. It cannot be named here.
+    const result: AtifResult = atifResult(chunk, undefined)
+    this.#step(chunk, {
+      source: 'system',
+      message: `Result of ${chunk.tool}`,
+      observation: { results: [result] },
+    })
+  }
+
+  #step(chunk: Chunk, fields: Omit<Draft, 'step_id' | 'timestamp' | 'extra'>): Draft {
+    const { id, kind, by, branch, at } = chunk
+    const extra: JsonObject = {
+      chunk: id,
+      kind,
+      ...(by !== undefined && { by }),
+      ...(branch !== undefined && { branch }),
+      ...(chunk.kind === 'assistant' &&
+        chunk.finishReason !== undefined && { finish_reason: chunk.finishReason }),
+      ...(chunk.kind === 'assistant' && chunk.prompt !== undefined && { prompt: chunk.prompt }),
+    }
+    const step = { step_id: this.steps.length + 1, timestamp: new Date(at).toISOString(), ...fields, extra }
+    this.steps.push(step)
+    return step
+  }
+}
+
+function metricsOf(usage: Usage): AtifMetrics {
+  return {
+    prompt_tokens: usage.inputTokens,
+    completion_tokens: usage.outputTokens,
+    cached_tokens: usage.cachedInputTokens,
+    ...(usage.cost !== undefined && { cost_usd: usage.cost }),
+    ...(usage.reasoningTokens > 0 && { extra: { reasoning_tokens: usage.reasoningTokens } }),
+  }
+}
+
+function totals(usage: Usage, steps: number): AtifTrajectory['final_metrics'] {
+  return {
+    total_prompt_tokens: usage.inputTokens,
+    total_completion_tokens: usage.outputTokens,
+    total_cached_tokens: usage.cachedInputTokens,
+    ...(usage.cost !== undefined && { total_cost_usd: usage.cost }),
+    total_steps: steps,
+  }
+}

@@ -1,0 +1,162 @@
+import { digestOf } from '../../base/digest.ts'
+import { type Json, type JsonObject, toJson } from '../../base/json.ts'
+import type { Committed, Memory, MemoryStore, NewMemory } from '../../memory/spec.ts'
+import { type ModelLike, resolveModel } from '../../model/resolve.ts'
+import type { Model, ModelAnswer, ModelRequest } from '../../model/spec.ts'
+import type { ChunkInput } from '../../session/chunk.ts'
+import type { Session } from '../../session/session.ts'
+import { addUsage, type Usage } from '../../session/usage.ts'
+import { quiet } from '../aside.ts'
+import { AskFailed, ask } from '../ask.ts'
+import type { RunContext } from '../context.ts'
+import { type Correction, type Extracted, type ExtractOptions, extract, isSameNote } from './extract.ts'
+import { passMemory } from './memory-door.ts'
+
+export interface CommitMemoryOptions extends ExtractOptions {
+  /** Reads the session and writes down facts; without one, what was said and done is kept as it is. */
+  readonly model?: ModelLike
+}
+
+/** A memory that is opened when something is really to be done. */
+export interface MemoryUse {
+  readonly name: string
+  open(): Promise<MemoryStore>
+}
+
+/** A commit that was done, for the record. */
+export interface CommitDone {
+  readonly store: string
+  readonly committed: Committed
+  /** The model that read the session, and what it spent. */
+  readonly model?: string
+  readonly usage?: Usage
+}
+
+export function commitTo(
+  memory: MemoryUse,
+  session: Session,
+  { model, ...options }: CommitMemoryOptions,
+  context: RunContext | undefined,
+): Promise<CommitDone> {
+  if (model !== undefined) return extractTo(memory, session, resolveModel(model), options, context)
+  const where = options.scope === undefined ? {} : { scope: options.scope }
+  const request = { op: 'commit', memory: memory.name, ...where }
+  return passMemory(context, session, request, 'idempotent', async () => {
+    const store = await memory.open()
+    return { store: store.name, committed: await store.commit(session, where) }
+  })
+}
+
+export function commitChunk(memory: string, { store, committed, model, usage }: CommitDone): ChunkInput {
+  const { written, from, settled } = committed
+  const texts = written.map(({ text }) => text.slice(0, 2_000))
+  return {
+    kind: 'memory',
+    op: 'commit',
+    store,
+    entries: written.map(({ id }) => id),
+    from,
+    ...(usage && { usage }),
+    // What a model wrote is said nowhere else.
+    extras: { memory, settled, ...(model !== undefined && { model, texts }) },
+  }
+}
+
+async function extractTo(
+  memory: MemoryUse,
+  session: Session,
+  model: Model,
+  options: ExtractOptions,
+  context: RunContext | undefined,
+): Promise<CommitDone> {
+  let usage: Usage | undefined
+  const extracted = await extract(
+    session,
+    {
+      memory: memory.name,
+      known: (query, limit) => {
+        const request = { op: 'known', memory: memory.name, query, limit }
+        return passMemory(context, session, request, 'read', async () => {
+          const store = await memory.open()
+          const lane = session.lineage.lane ?? ''
+          return (await store.find(query, { limit, lane, floor: 0 })).hits
+        })
+      },
+      ask: async request => {
+        const answer = await askModel(model, request, session, context)
+        if (answer.usage) usage = usage ? addUsage(usage, answer.usage) : answer.usage
+        return answer
+      },
+    },
+    options,
+  )
+  const request: JsonObject = {
+    op: 'commit',
+    memory: memory.name,
+    notes: extracted.entries.map(({ text, category, scope }) =>
+      toJson({ text, category, scope }, 'notes'),
+    ) as Json[],
+    corrections: extracted.corrections.map(({ id, text }) => ({ id, text })),
+  }
+  const done = await passMemory(context, session, request, 'idempotent', async () => {
+    const store = await memory.open()
+    return { store: store.name, committed: await write(store, session, extracted, options.scope) }
+  })
+  return { ...done, model: model.id, ...(usage && { usage }) }
+}
+
+/** May be done again after a crash in the middle of it. */
+async function write(
+  store: MemoryStore,
+  session: Session,
+  { entries, corrections, from }: Extracted,
+  scope: string | undefined,
+): Promise<Committed> {
+  const fresh: NewMemory[] = []
+  for (const entry of entries) if (!(await isKept(store, entry, session))) fresh.push(entry)
+  const updated: Memory[] = []
+  for (const correction of corrections) {
+    const { entry, id, text, category } = correction
+    const old = await store.read(id)
+    if (old === null) fresh.push(entry)
+    else if (old.text !== text)
+      updated.push(await store.update(id, { text, category, ...sourceOf(correction) }))
+  }
+  const committed = await store.commit(session, { ...(scope !== undefined && { scope }), entries: fresh })
+  return { ...committed, written: [...updated, ...committed.written], from }
+}
+
+/** The same words under another scope. */
+async function isKept(store: MemoryStore, { text }: NewMemory, session: Session): Promise<boolean> {
+  const { hits } = await store.find(text, { limit: 3, lane: session.lineage.lane ?? '', floor: 0 })
+  return hits.some(hit => isSameNote(hit.text, text))
+}
+
+function sourceOf({ entry: { source } }: Correction) {
+  return source ? { source } : {}
+}
+
+/** Through the door when there is one. What the model is shown instead of the conversation is part of the question. */
+async function askModel(
+  model: Model,
+  request: Pick<ModelRequest, 'messages' | 'tools' | 'output'>,
+  session: Session,
+  context: RunContext | undefined,
+): Promise<ModelAnswer> {
+  const whole: ModelRequest = { settings: {}, ...request }
+  if (context === undefined) return model.answer(whole, { signal: new AbortController().signal })
+  const about = {
+    settings: {},
+    text: digestOf(request.messages),
+    ...(request.output && { output: request.output }),
+  }
+  try {
+    const { answer } = await ask(
+      { model: quiet(model), retry: {}, session, about, request: () => whole },
+      context,
+    )
+    return answer
+  } catch (error) {
+    throw error instanceof AskFailed ? error.cause : error
+  }
+}

@@ -1,0 +1,99 @@
+import { version } from '../../base/version.ts'
+import type { Usage } from '../../session/usage.ts'
+import type { Attributes, Counter, Histogram, Otel, OtelMeter, OtelMeterProvider } from './otel.ts'
+
+/** Bucket boundaries that the conventions prescribe. */
+const seconds = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
+/** A call is many of those. */
+const longSeconds = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6]
+const tokens = [
+  1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864,
+]
+
+/** What has a duration of its own. */
+export type Timed = 'operation' | 'agent' | 'workflow' | 'tool'
+
+interface Instruments extends Readonly<Record<Timed, Histogram>> {
+  readonly tokens: Histogram
+  readonly cost: Counter
+  readonly errors: Counter
+  readonly retries: Counter
+}
+
+/** Tokens, money, time and failures, as metrics. Those of the API know nothing of an SDK that comes later, so they are made for each. */
+export class Meters {
+  readonly #otel: Otel
+  readonly #given: OtelMeter | undefined
+  #provider: OtelMeterProvider | undefined
+  #instruments: Instruments | undefined
+
+  constructor(otel: Otel, given: OtelMeter | undefined) {
+    this.#otel = otel
+    this.#given = given
+  }
+
+  took(what: Timed, ms: number, attributes: Attributes): void {
+    this.#now()[what].record(ms / 1000, attributes)
+  }
+
+  used({ inputTokens, outputTokens, cost }: Usage, attributes: Attributes): void {
+    const instruments = this.#now()
+    instruments.tokens.record(inputTokens, { ...attributes, 'gen_ai.token.type': 'input' })
+    instruments.tokens.record(outputTokens, { ...attributes, 'gen_ai.token.type': 'output' })
+    if (cost !== undefined) instruments.cost.add(cost, attributes)
+  }
+
+  failed(attributes: Attributes): void {
+    this.#now().errors.add(1, attributes)
+  }
+
+  retried(attributes: Attributes): void {
+    this.#now().retries.add(1, attributes)
+  }
+
+  #now(): Instruments {
+    const provider = this.#given ? undefined : this.#otel.metrics.getMeterProvider()
+    if (this.#instruments === undefined || provider !== this.#provider) {
+      this.#provider = provider
+      const meter = this.#given ?? provider?.getMeter('openrath', version)
+      this.#instruments = instrumentsOf(meter as OtelMeter)
+    }
+    return this.#instruments
+  }
+}
+
+function instrumentsOf(meter: OtelMeter): Instruments {
+  const duration = (name: string, description: string, boundaries: readonly number[]) =>
+    meter.createHistogram(name, {
+      description,
+      unit: 's',
+      advice: { explicitBucketBoundaries: [...boundaries] },
+    })
+  return {
+    operation: duration('gen_ai.client.operation.duration', 'How long an operation took.', seconds),
+    agent: duration('gen_ai.invoke_agent.duration', 'How long the call of an agent took.', longSeconds),
+    workflow: duration(
+      'gen_ai.invoke_workflow.duration',
+      'How long the call of a workflow took.',
+      longSeconds,
+    ),
+    tool: duration('gen_ai.execute_tool.duration', 'How long a tool ran.', seconds),
+    tokens: meter.createHistogram('gen_ai.client.token.usage', {
+      description: 'Tokens of a request and its answer.',
+      unit: '{token}',
+      advice: { explicitBucketBoundaries: [...tokens] },
+    }),
+    cost: meter.createCounter('openrath.cost', {
+      description: 'US dollars that answers cost, where a price is known.',
+      unit: '{USD}',
+    }),
+    errors: meter.createCounter('openrath.errors', {
+      description: 'Calls and effects that failed.',
+      unit: '{error}',
+    }),
+    retries: meter.createCounter('openrath.retries', {
+      description: 'Failed attempts that were followed by another.',
+      unit: '{retry}',
+    }),
+  }
+}

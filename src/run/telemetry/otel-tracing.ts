@@ -1,0 +1,228 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { RathError } from '../../base/errors.ts'
+import type { Json } from '../../base/json.ts'
+import { version } from '../../base/version.ts'
+import type { Session } from '../../session/session.ts'
+import {
+  type Content,
+  type EffectEnd,
+  type EffectSpan,
+  memorySpan,
+  modelAttributes,
+  modelSpan,
+  toolSpan,
+} from './effects.ts'
+import { Makers } from './makers.ts'
+import { Meters } from './meters.ts'
+import {
+  type Attributes,
+  errorStatus,
+  type Otel,
+  type OtelContext,
+  type OtelLink,
+  type OtelMeter,
+  type OtelSpan,
+  type OtelTracer,
+  spanKind,
+} from './otel.ts'
+import type { Caller, CallTrace, EffectKey, Ended, TracedCallee, Tracing } from './tracing.ts'
+
+export interface OtelTracingOptions {
+  readonly tracer?: OtelTracer | undefined
+  readonly meter?: OtelMeter | undefined
+  /** Whether what was said and done goes on the spans, and what takes secrets out of it. */
+  readonly clean?: ((value: Json) => Promise<Json>) | undefined
+}
+
+/** A span under way. */
+interface Frame {
+  readonly span: OtelSpan
+  readonly context: OtelContext
+  readonly measured: Attributes
+  readonly started: number
+  /** Effects in it whose outcomes were on record. */
+  recorded: number
+}
+
+/** The span that the running code is inside of. An SDK may come without a context manager, and then only this knows. */
+const frames = new AsyncLocalStorage<Frame>()
+
+/** Runs as OpenTelemetry sees them, by the conventions for generative AI. */
+export class OtelTracing implements Tracing {
+  readonly #otel: Otel
+  readonly #options: OtelTracingOptions
+  readonly #meters: Meters
+  readonly #makers = new Makers()
+
+  constructor(otel: Otel, options: OtelTracingOptions) {
+    this.#otel = otel
+    this.#options = options
+    this.#meters = new Meters(otel, options.meter)
+  }
+
+  call(callee: TracedCallee, input: Session, caller: Caller): CallTrace {
+    const { agent } = callee
+    const name = caller.by.slice(caller.by.lastIndexOf('/') + 1)
+    const operation = agent ? 'invoke_agent' : 'invoke_workflow'
+    const timed = agent ? 'agent' : 'workflow'
+    const measured = {
+      'gen_ai.operation.name': operation,
+      [agent ? 'gen_ai.agent.name' : 'gen_ai.workflow.name']: name,
+      ...(agent?.model !== undefined && modelAttributes(agent.model)),
+    }
+    const attributes = {
+      'gen_ai.agent.description': agent?.description || undefined,
+      'openrath.operation': callee.operation,
+      'openrath.session.input': input.id,
+      ...ownAttributes(input, caller),
+    }
+    const links = this.#makers.linksOf(input)
+    const frame = this.#begin(`${operation} ${name}`, spanKind.internal, measured, attributes, links)
+    const { span } = frame
+    // Of all forks of one conversation alike.
+    if (span.isRecording()) span.setAttributes({ 'gen_ai.conversation.id': input.chunks.at(0)?.id })
+    const end = (status: string, session: Session | undefined, error?: string) => {
+      if (span.isRecording())
+        span.setAttributes({ 'openrath.status': status, 'openrath.state': session?.state })
+      this.#end(frame, timed, {}, error)
+    }
+    return {
+      run: work => this.#inside(frame, work),
+      done: (result, made) => {
+        const merged = this.#makers.linksOfMerge(made)
+        if (merged.length > 0) span.addLinks(merged)
+        this.#makers.add(result, span.spanContext())
+        end('done', result)
+      },
+      failed: (error, status) => {
+        const session = error.session as Session | undefined
+        if (session?.id === caller.out.id) this.#makers.add(session, span.spanContext())
+        // A run that waits for a person is well.
+        end(status, session, status === 'waiting' ? undefined : error.code)
+      },
+    }
+  }
+
+  model: Tracing['model'] = (question, caller, at, work) =>
+    this.#effect(modelSpan(question) as EffectSpan<Ended>, question.session, caller, at, work)
+
+  tool: Tracing['tool'] = (call, session, caller, at, work) =>
+    this.#effect(toolSpan(call), session, caller, at, work)
+
+  memory: Tracing['memory'] = (request, session, caller, at, work) =>
+    this.#effect(memorySpan(request), session, caller, at, work)
+
+  retry(error: RathError, attempt: number, waitMs: number): void {
+    const frame = frames.getStore()
+    if (frame === undefined) return
+    const type = { 'error.type': error.code }
+    frame.span.addEvent('openrath.retry', {
+      'openrath.attempt': attempt,
+      'openrath.wait_ms': waitMs,
+      ...type,
+    })
+    this.#meters.retried({ ...frame.measured, ...type })
+  }
+
+  recorded(): void {
+    const frame = frames.getStore()
+    if (frame) frame.recorded++
+  }
+
+  async #effect<R, T extends R>(
+    effect: EffectSpan<R>,
+    session: Session,
+    caller: Caller,
+    { key, occurrence }: EffectKey,
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const { name, kind, timed, measured } = effect
+    const frame = this.#begin(name, kind, measured, {
+      ...effect.attributes,
+      ...ownAttributes(session, caller),
+      'openrath.state': session.state,
+      'openrath.effect.key': key,
+      'openrath.effect.occurrence': occurrence,
+    })
+    let ended: EffectEnd = {}
+    try {
+      if (this.#tells(frame)) await this.#say(frame, effect.content())
+      const result = await this.#inside(frame, work)
+      ended = effect.ended(result)
+      return result
+    } catch (error) {
+      ended = { error: error instanceof RathError ? error.code : 'run-failed' }
+      throw error
+    } finally {
+      if (ended.content && this.#tells(frame)) await this.#say(frame, ended.content)
+      if (ended.attributes) frame.span.setAttributes(ended.attributes)
+      if (ended.usage) this.#meters.used(ended.usage, { ...measured, ...ended.measured })
+      this.#end(frame, timed, ended.measured ?? {}, ended.error)
+    }
+  }
+
+  #begin(
+    name: string,
+    kind: number,
+    measured: Attributes,
+    attributes: Attributes,
+    links: OtelLink[] = [],
+  ): Frame {
+    const { trace, context, ROOT_CONTEXT } = this.#otel
+    // Asked for each time: an SDK may be registered after the first run began.
+    const tracer = this.#options.tracer ?? trace.getTracer('openrath', version)
+    const active = context.active()
+    const parent = active === ROOT_CONTEXT ? (frames.getStore()?.context ?? active) : active
+    const span = tracer.startSpan(name, { kind, attributes: { ...measured, ...attributes }, links }, parent)
+    return {
+      span,
+      context: trace.setSpan(parent, span),
+      measured,
+      started: performance.now(),
+      recorded: 0,
+    }
+  }
+
+  #inside<T>(frame: Frame, work: () => T): T {
+    return frames.run(frame, () => this.#otel.context.with(frame.context, work))
+  }
+
+  /** Messages of errors may quote what was said, so that a status names the code alone. */
+  #end(
+    { span, measured, started, recorded }: Frame,
+    timed: Parameters<Meters['took']>[0],
+    more: Attributes,
+    error: string | undefined,
+  ): void {
+    if (recorded > 0) span.setAttributes({ 'openrath.recorded': recorded })
+    const type = error === undefined ? {} : { 'error.type': error }
+    if (error !== undefined) {
+      span.setAttributes(type)
+      span.setStatus({ code: errorStatus, message: error })
+      this.#meters.failed({ ...measured, ...type })
+    }
+    this.#meters.took(timed, performance.now() - started, { ...measured, ...more, ...type })
+    span.end()
+  }
+
+  #tells({ span }: Frame): boolean {
+    return this.#options.clean !== undefined && span.isRecording()
+  }
+
+  /** What cannot be cleaned is not told. */
+  async #say({ span }: Frame, content: Content): Promise<void> {
+    const cleaned = await this.#options.clean?.(content as Json).catch(() => ({}))
+    for (const [name, value] of Object.entries(cleaned ?? {}))
+      span.setAttributes({ [name]: typeof value === 'string' ? value : JSON.stringify(value) })
+  }
+}
+
+function ownAttributes(session: Session, { runId, by, out }: Caller): Attributes {
+  return {
+    'openrath.run.id': runId,
+    'openrath.session.id': out.id,
+    'openrath.by': by,
+    'openrath.branch': session.branch,
+    'openrath.lane': session.lineage.lane ?? '',
+  }
+}

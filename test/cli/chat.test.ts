@@ -1,0 +1,143 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { Project, visible } from './make.ts'
+
+const model = `import { scripted } from 'openrath/testing'
+
+export default scripted(({ messages }) => {
+  const last = messages.at(-1)
+  if (last?.role === 'tool') return last.outcome.kind === 'value' ? 'It is done.' : \`It was refused: \${JSON.stringify(last.outcome)}\`
+  const said = JSON.stringify(last?.content)
+  if (said.includes('wait')) return { deltas: ['I begin', ' and wait'], delayMs: 0, toolCalls: [{ name: 'run_shell_command', args: { cmd: 'sleep 600' } }] }
+  if (said.includes('write')) return { text: 'A file, then.', toolCalls: [{ name: 'write_workspace_file', args: { path: 'note.txt', content: 'new\\n' } }] }
+  if (said.includes('count')) return \`You have said \${messages.filter(({ role }) => role === 'user').length} things.\`
+  return { deltas: ['Hel', 'lo.'] }
+})
+`
+
+const chat = (...args: string[]) => ['chat', '-m', 'model.ts', ...args]
+
+test('a chat streams answers, is kept, and goes on where it was left', () => {
+  const project = new Project({ 'model.ts': model })
+  const first = project.terminal(chat(), [
+    ['main> ', 'hi\r'],
+    ['Hello.', ''],
+    ['main> ', '/quit\r'],
+  ])
+  expect(first.status).toBe(0)
+  expect(visible(first.screen)).toContain('Go on with: rath chat')
+  const second = project.terminal(chat(), [
+    ['Going on with 3 chunks', ''],
+    ['main> ', 'count\r'],
+    ['You have said 2 things.', ''],
+    ['main> ', '^D'],
+  ])
+  expect(second.status).toBe(0)
+  const anew = project.terminal(chat('--new'), [
+    ['main> ', 'count\r'],
+    ['You have said 1 things.', ''],
+    ['main> ', '/quit\r'],
+  ])
+  expect(visible(anew.screen)).not.toContain('Going on')
+})
+
+test('a change is shown as a diff before it is made, and made only with a yes', () => {
+  const project = new Project({ 'model.ts': model, 'note.txt': 'old\n' })
+  const { screen } = project.terminal(chat(), [
+    ['main> ', 'write it\r'],
+    ['why: ', 'why\r'],
+    ['A file, then.', ''],
+    ['why: ', 'n not now\r'],
+    ['not now', ''],
+    ['main> ', 'write it\r'],
+    ['why: ', 'y\r'],
+    ['It is done.', ''],
+    ['main> ', '/quit\r'],
+  ])
+  expect(visible(screen)).toContain('-old')
+  expect(visible(screen)).toContain('+new')
+  expect(project.read('note.txt')).toBe('new\n')
+})
+
+test('what is edited at the question runs instead', () => {
+  const project = new Project({ 'model.ts': model })
+  project.terminal(chat(), [
+    ['main> ', 'wait\r'],
+    ['$ sleep 600', ''],
+    ['why: ', 'e\r'],
+    // Takes the command away and types another.
+    ['sleep 600', '\u0015touch made\r'],
+    ['It is done.', ''],
+    ['main> ', '/quit\r'],
+  ])
+  expect(existsSync(join(project.folder, 'made'))).toBe(true)
+})
+
+test('Ctrl-C cancels the answer and keeps the conversation', () => {
+  const project = new Project({ 'model.ts': model })
+  const { status, screen } = project.terminal(chat('--yes'), [
+    ['main> ', 'wait\r'],
+    ['run_shell_command', '^C'],
+    ['Cancelled', ''],
+    ['main> ', 'count\r'],
+    ['You have said 2 things.', ''],
+    ['main> ', '^C'],
+    ['/quit or Ctrl-D leaves.', ''],
+    ['main> ', '/quit\r'],
+  ])
+  expect(status).toBe(0)
+  expect(visible(screen)).toContain('I begin and wait')
+})
+
+test('branches of a conversation have their own files until they are merged', () => {
+  const project = new Project({ 'model.ts': model, 'note.txt': 'old\n' })
+  const { screen } = project.terminal(chat('--yes'), [
+    ['main> ', 'hi\r'],
+    ['Hello.', ''],
+    ['main> ', '/fork bold\r'],
+    ['bold> ', 'write it\r'],
+    ['It is done.', ''],
+    ['bold> ', '/branches\r'],
+    ['* bold', ''],
+    ['bold> ', '/switch main\r'],
+    ['main> ', 'count\r'],
+    ['You have said 2 things.', ''],
+    ['main> ', '/quit\r'],
+  ])
+  expect(visible(screen)).toMatch(/ {2}main +\d+ chunks/)
+  expect(project.read('note.txt')).toBe('old\n')
+  project.terminal(chat('--yes'), [
+    ['main> ', '/merge bold\r'],
+    ['bold is merged into main', ''],
+    ['main> ', '/quit\r'],
+  ])
+  expect(project.read('note.txt')).toBe('new\n')
+})
+
+test('/undo takes back the answer and what it did to the files; /why tells what it came from', () => {
+  const project = new Project({ 'model.ts': model, 'note.txt': 'old\n' })
+  const { screen } = project.terminal(chat('--yes'), [
+    ['main> ', 'write it\r'],
+    ['It is done.', ''],
+    ['main> ', '/why\r'],
+    ['tokens in all', ''],
+    ['main> ', '/undo\r'],
+    ['Taken back', ''],
+    ['main> ', 'count\r'],
+    ['You have said 1 things.', ''],
+    ['main> ', '/nonsense\r'],
+    ['There is no /nonsense', ''],
+    ['main> ', '/quit\r'],
+  ])
+  expect(visible(screen)).toMatch(/tool-result +write_workspace_file/)
+  expect(visible(screen)).toContain('model scripted/model')
+  expect(project.read('note.txt')).toBe('old\n')
+})
+
+test('without a terminal the lines of standard input are the conversation', () => {
+  const project = new Project({ 'model.ts': model })
+  const { status, stdout } = project.run({ args: chat(), input: 'hi\ncount\n' })
+  expect(status).toBe(0)
+  expect(stdout).toBe('Hello.\nYou have said 2 things.\n')
+})
