@@ -1,6 +1,7 @@
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -10,7 +11,7 @@ import { createRuntime, type Runtime } from '../src/run/runtime.ts'
 import { dockerBackend } from '../src/sandbox/drivers/docker/driver.ts'
 import { isolatedBackend } from '../src/sandbox/drivers/isolated/driver.ts'
 import { localBackend } from '../src/sandbox/drivers/local/driver.ts'
-import type { Sandbox, SandboxBackend } from '../src/sandbox/spec.ts'
+import type { Sandbox, SandboxBackend, SandboxSpec } from '../src/sandbox/spec.ts'
 import type { ChunkInput } from '../src/session/chunk.ts'
 import { Session } from '../src/session/session.ts'
 import { scripted } from '../src/testing/scripted.ts'
@@ -49,41 +50,65 @@ export const bench: Bench = async report => {
   }
 }
 
-/** The start of a command that does nothing, until it and all it started are known to be gone. */
+/** A backend, and a spec for it. */
+interface Place {
+  readonly name: string
+  readonly backend: SandboxBackend
+  readonly spec?: SandboxSpec
+}
+
 async function commands(report: Report): Promise<void> {
   const engine = await startPodman()
   if (typeof engine === 'string') console.error(`  docker is not measured: ${engine}`)
-  const backends: SandboxBackend[] = [localBackend(), isolatedBackend()]
-  if (typeof engine !== 'string') backends.push(dockerBackend(engine))
-  const plain: Task = {
-    name: 'spawn',
-    operations: 1,
-    run: () => once(spawn('true', [], { stdio: ['ignore', 'pipe', 'pipe'] }), 'close'),
-  }
+  const places: Place[] = [
+    { name: 'local', backend: localBackend() },
+    { name: 'isolated', backend: isolatedBackend() },
+    {
+      name: 'isolated, hosts allowed',
+      backend: isolatedBackend(),
+      spec: { network: { allow: ['example.com'] } },
+    },
+  ]
+  if (typeof engine !== 'string') places.push({ name: 'docker, by Podman', backend: dockerBackend(engine) })
   try {
-    for (const backend of backends) {
-      const { available, reason } = (await backend.probe?.()) ?? { available: true }
-      if (!available) console.error(`  ${backend.name} is not measured: ${reason}`)
-      else await command(backend, plain, report)
+    for (const place of places) {
+      const { available, reason } = (await place.backend.probe?.()) ?? { available: true }
+      if (available) await command(place, report)
+      else console.error(`  ${place.name} is not measured: ${reason}`)
     }
   } finally {
     await (engine as Partial<Engine>)[Symbol.asyncDispose]?.()
   }
 }
 
-async function command(backend: SandboxBackend, plain: Task, report: Report): Promise<void> {
-  await using sandbox = await backend.open(undefined)
-  const ours: Task = { name: backend.name, operations: 1, run: () => sandbox.exec(['true']).result }
-  const rounds = { rounds: 21, warmUps: 3 }
-  report(await compareTime('start and end of a command', ours, plain, rounds))
+/** The start of a command that does nothing, until it and all it started are known to be gone. */
+async function command({ name, backend, spec }: Place, report: Report): Promise<void> {
+  await using sandbox = await backend.open(spec)
+  const plain: Task = {
+    name: 'spawn',
+    operations: 1,
+    run: () => once(spawn('true', [], { stdio: ['ignore', 'pipe', 'pipe'] }), 'close'),
+  }
+  const ours: Task = { name, operations: 1, run: () => sandbox.exec(['true']).result }
+  report(await compareTime('start and end of a command', ours, plain, { rounds: 21, warmUps: 3 }))
+  if (spec !== undefined) return
+
   const opening: Task<Sandbox[]> = {
-    name: backend.name,
+    name,
     operations: 1,
     prepare: () => [],
     run: async made => void made.push(await backend.open(undefined)),
     finish: made => Promise.all(made.map(one => one.close())),
   }
   report(await compareTime('opening a sandbox', opening, plain, few))
+
+  await sandbox.files.write('file', textOf(0, 0))
+  const here = mkdtempSync(join(tmpdir(), 'openrath-bench-'))
+  writeFileSync(join(here, 'file'), textOf(0, 0))
+  const reading: Task = { name, operations: 1, run: () => sandbox.files.read('file') }
+  const direct: Task = { name: 'readFile', operations: 1, run: () => readFile(join(here, 'file')) }
+  report(await compareTime('a file read', reading, direct, few))
+  rmSync(here, { recursive: true })
 }
 
 async function calls(runtime: Runtime, session: Session, project: string, report: Report): Promise<void> {
@@ -177,7 +202,7 @@ async function merges(runtime: Runtime, session: Session, base: string, report: 
           await files.write(own, textOf(0, edits))
           await files.write('d2/f2', text)
         }
-      const text = textOf(2, edits)
+      const text = textOf(0, edits)
       return Promise.all([
         call(runtime, left, change('d3/f3', `left\n${text}`)),
         call(runtime, right, change('d4/f4', `${text}right\n`)),
@@ -252,5 +277,5 @@ function makeFiles(folder: string): void {
 }
 
 function textOf(n: number, edits: number): string {
-  return `file ${n}, edit ${edits}\n`.repeat(50)
+  return Array.from({ length: 40 }, (_, line) => `file ${n}, edit ${edits}, line ${line}\n`).join('')
 }

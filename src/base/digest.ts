@@ -1,6 +1,6 @@
 import { sha256 as portableSha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex } from '@noble/hashes/utils.js'
-import { canonicalJson } from './json.ts'
+import { canonicalJson, canonicalJsonOfOrdered } from './json.ts'
 
 /** A sha256 in lower-case hex. */
 export type Digest = string
@@ -28,4 +28,9 @@ export function sha256Portable(data: string | Uint8Array): Digest {
 /** The digest of a value's canonical JSON. */
 export function digestOf(value: unknown): Digest {
   return sha256(canonicalJson(value))
+}
+
+/** The same, several times faster, of data whose keys were written in order; see `canonicalJsonOfOrdered`. */
+export function digestOfOrdered(value: unknown): Digest {
+  return sha256(canonicalJsonOfOrdered(value))
 }

@@ -65,6 +65,28 @@ export function copyJson(value: unknown, path: string, problems: Problem[], dept
   return null
 }
 
+/** Whether `copyJson` would find nothing wrong and leave nothing out: for who needs no copy. */
+export function isJson(value: unknown, depth = 0): value is Json {
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return true
+    case 'number':
+      return Number.isFinite(value)
+    case 'object':
+      if (value === null) return true
+      if (depth >= maximumDepth) return false
+      if (Array.isArray(value)) {
+        for (let i = 0; i < value.length; i++) if (!isJson(value[i], depth + 1)) return false
+        return true
+      }
+      if (!isPlainObject(value)) return false
+      for (const key of Object.keys(value)) if (!isJson(value[key], depth + 1)) return false
+      return true
+  }
+  return false
+}
+
 function copyArray(value: readonly unknown[], path: string, problems: Problem[], depth: number): Json {
   const copy = new Array<Json>(value.length)
   for (let i = 0; i < value.length; i++) copy[i] = copyJson(value[i], itemPath(path, i), problems, depth + 1)

@@ -64,8 +64,9 @@ export function asker(
 
 async function decide(request: ApprovalRequest, lines: Lines, output: Output): Promise<ApprovalDecision> {
   const by = whoami()
+  const { signal } = request
   for (;;) {
-    const answer = await orAborted(lines.read('Allow it? [y]es, [n]o, [e]dit, why: '), request.signal)
+    const answer = await lines.read('Allow it? [y]es, [n]o, [e]dit, why: ', { signal })
     if (answer === undefined) return { verdict: 'rejected', by, reason: 'Nobody was there to answer.' }
     const [word = '', ...rest] = answer.trim().split(/\s+/)
     const reason = rest.join(' ')
@@ -78,7 +79,7 @@ async function decide(request: ApprovalRequest, lines: Lines, output: Output): P
         return { verdict: 'rejected', by, ...(reason && { reason }) }
       case 'e':
       case 'edit': {
-        const edit = await editArguments(request.args, lines, output)
+        const edit = await editArguments(request, lines, output)
         if (edit !== undefined) return { verdict: 'edited', by, edit }
         break
       }
@@ -95,13 +96,17 @@ async function decide(request: ApprovalRequest, lines: Lines, output: Output): P
 }
 
 /** A command is edited as it is, anything else as JSON. */
-async function editArguments(args: Json, lines: Lines, output: Output): Promise<Json | undefined> {
+async function editArguments(
+  { args, signal }: ApprovalRequest,
+  lines: Lines,
+  output: Output,
+): Promise<Json | undefined> {
   const given = args as Record<string, Json>
   if (typeof given?.cmd === 'string') {
-    const cmd = await lines.read('$ ', given.cmd)
+    const cmd = await lines.read('$ ', { prefill: given.cmd, signal })
     return cmd === undefined || cmd === '' ? undefined : { ...given, cmd }
   }
-  const text = await lines.read('arguments: ', JSON.stringify(args))
+  const text = await lines.read('arguments: ', { prefill: JSON.stringify(args), signal })
   try {
     return text === undefined ? undefined : JSON.parse(text)
   } catch (error) {
@@ -139,12 +144,4 @@ export function whoami(): string {
   } catch {
     return 'somebody'
   }
-}
-
-function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
-  return new Promise((resolve, reject) => {
-    const stop = () => resolve(undefined)
-    signal.addEventListener('abort', stop, { once: true })
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
-  })
 }

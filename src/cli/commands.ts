@@ -12,6 +12,10 @@ export const commands: Readonly<Record<string, { readonly summary: string; load(
     show: { summary: 'show a session or a run', load: () => import('./commands/show.ts') },
     graph: { summary: 'draw how sessions came from each other', load: () => import('./commands/graph.ts') },
     diff: { summary: 'compare two sessions: chunks, files, cost', load: () => import('./commands/diff.ts') },
+    dossier: {
+      summary: 'tell what happened, in one file for people',
+      load: () => import('./commands/dossier.ts'),
+    },
     blame: {
       summary: 'say who wrote a line or a statement, and from what',
       load: () => import('./commands/blame.ts'),

@@ -7,6 +7,12 @@ export interface LinesOptions {
   onInterrupt(): void
 }
 
+export interface ReadOptions {
+  /** What is on the line to begin with, to be changed. */
+  readonly prefill?: string
+  readonly signal?: AbortSignal
+}
+
 /** Lines that a person types, or that a file holds; those typed ahead wait. */
 export class Lines implements Disposable {
   readonly #interface: Interface
@@ -21,7 +27,7 @@ export class Lines implements Disposable {
     this.#interface.on('line', line => this.#give(line))
     this.#interface.on('close', () => {
       this.#isOver = true
-      this.#wanted?.(undefined)
+      this.#give(undefined)
     })
     this.#interface.on('SIGINT', onInterrupt)
   }
@@ -30,20 +36,21 @@ export class Lines implements Disposable {
     return this.#isTerminal
   }
 
-  /** The next line; undefined when there are no more. `prefill` is there to be changed. */
-  async read(prompt: string, prefill = ''): Promise<string | undefined> {
+  /** The next line; undefined when there are no more, or nobody needs it any more. */
+  async read(prompt: string, { prefill = '', signal }: ReadOptions = {}): Promise<string | undefined> {
     const typed = this.#waiting.shift()
     if (typed !== undefined) return typed
-    if (this.#isOver) return undefined
-    const line = new Promise<string | undefined>(resolve => {
-      this.#wanted = resolve
-    })
+    if (this.#isOver || signal?.aborted) return undefined
+    const { promise, resolve } = Promise.withResolvers<string | undefined>()
+    this.#wanted = resolve
+    const stop = () => this.#give(undefined)
+    signal?.addEventListener('abort', stop, { once: true })
     if (this.#isTerminal) {
       this.#interface.setPrompt(prompt)
       this.#interface.prompt()
       if (prefill) this.#interface.write(prefill)
     }
-    return line
+    return promise.finally(() => signal?.removeEventListener('abort', stop))
   }
 
   /** Throws away what was typed on this line, and asks again. */
@@ -56,10 +63,10 @@ export class Lines implements Disposable {
     this.#interface.close()
   }
 
-  #give(line: string): void {
+  #give(line: string | undefined): void {
     const wanted = this.#wanted
     this.#wanted = undefined
     if (wanted) wanted(line)
-    else this.#waiting.push(line)
+    else if (line !== undefined) this.#waiting.push(line)
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Below it a hit is left out unless the caller says otherwise. On LoCoMo and Chinese XQuAD it loses 2 in 1,000 of the entries that answer, and
- * four of ten questions (in Chinese three of four) come back empty when they are asked of a conversation that knows nothing about them.
+ * Below it a hit is left out unless the caller says otherwise. Measured by bench/memory: of the answers among ten hits it keeps 99.7 % on LoCoMo and
+ * 99.5 % on Chinese XQuAD, and of the questions asked of a text that knows nothing about them, 44 % and 76 % come back empty.
  */
 export const defaultFloor = 0.075
 

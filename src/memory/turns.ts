@@ -1,3 +1,4 @@
+import { sha256 } from '../base/digest.ts'
 import type { Chunk } from '../session/chunk.ts'
 import { identityOf } from '../session/identity.ts'
 import type { Session } from '../session/session.ts'
@@ -10,8 +11,9 @@ import type { NewMemory, Scope } from './spec.ts'
  * entry's key comes from its chunk, so committing a session twice, or a fork of it, or what it was merged into, keeps each once.
  */
 export function turnsOf(session: Session): NewMemory[] {
+  const names = namesOf(session)
   const { chunks: rejected } = rejectionsOf(session)
-  return [...session.chunks].flatMap(chunk => entriesOf(chunk, session, rejected))
+  return [...session.chunks].flatMap(chunk => entriesOf(chunk, session, names.get(chunk) as string, rejected))
 }
 
 /** One scope for a conversation and every fork of it: `session/` and the beginning of its first chunk's id. */
@@ -21,7 +23,7 @@ export function sessionScope(session: Session): Scope {
 }
 
 export interface Rejections {
-  /** Identities of the chunks that were said or done on what a verdict rejected. */
+  /** What the chunks are called in keys that were said or done on what a verdict rejected. */
   readonly chunks: ReadonlySet<string>
   /** What the verdicts name: sessions, branches, chunks. */
   readonly subjects: ReadonlySet<string>
@@ -42,11 +44,12 @@ export function rejectionsOf(session: Session): Rejections {
   const chunks = new Set<string>()
   if (subjects.size === 0) return { chunks, subjects }
   const branches = [...subjects].map(subject => branchOf.get(subject) ?? subject)
+  const names = namesOf(session)
   for (const chunk of session.chunks) {
     const { branch = '' } = chunk
     const isRejected =
       subjects.has(chunk.id) || subjects.has(identityOf(chunk)) || branches.some(one => isOn(branch, one))
-    if (isRejected && chunk.kind !== 'verdict') chunks.add(identityOf(chunk))
+    if (isRejected && chunk.kind !== 'verdict') chunks.add(names.get(chunk) as string)
   }
   return { chunks, subjects }
 }
@@ -62,9 +65,11 @@ export function rememberedIn(
 ): { readonly adopted: string[]; readonly rejected: string[] } {
   const adopted = new Set<string>()
   const rejected = new Set<string>()
+  const names = chunks.size > 0 ? namesOf(session) : undefined
   for (const chunk of session.chunks) {
     if (chunk.kind !== 'memory' || chunk.store !== store || chunk.op === 'recall') continue
-    const ids = chunk.op === 'forget' ? undefined : chunks.has(identityOf(chunk)) ? rejected : adopted
+    const isRejected = chunks.has(names?.get(chunk) ?? '')
+    const ids = chunk.op === 'forget' ? undefined : isRejected ? rejected : adopted
     for (const id of chunk.entries ?? []) {
       adopted.delete(id)
       rejected.delete(id)
@@ -74,14 +79,30 @@ export function rememberedIn(
   return { adopted: [...adopted], rejected: [...rejected] }
 }
 
-/** Begins the keys of what is made of chunks: the identity of the chunk follows. */
+/** Begins the keys of what is made of chunks: what the chunk is called follows. */
 export const chunkKey = 'chunk/'
+
+/**
+ * Calls chunks by what they say, the branch they say it on, and which of equal ones they are. Their ids cover times, and a run that goes on
+ * after a crash makes its chunks again: what it kept before is not to be kept twice.
+ */
+function namesOf(session: Session): ReadonlyMap<Chunk, string> {
+  const names = new Map<Chunk, string>()
+  const counts = new Map<string, number>()
+  for (const chunk of session.chunks) {
+    const said = JSON.stringify([chunk.branch ?? '', chunk.kind, sayingOf(chunk)?.text ?? ''])
+    const count = counts.get(said) ?? 0
+    counts.set(said, count + 1)
+    names.set(chunk, sha256(`${count} ${said}`))
+  }
+  return names
+}
 
 function isOn(branch: string, rejected: string): boolean {
   return branch === rejected || (rejected !== '' && branch.startsWith(`${rejected}/`))
 }
 
-function entriesOf(chunk: Chunk, session: Session, rejected: ReadonlySet<string>): NewMemory[] {
+function entriesOf(chunk: Chunk, session: Session, name: string, rejected: ReadonlySet<string>): NewMemory[] {
   const said = sayingOf(chunk)
   if (said === undefined || said.text.trim() === '') return []
   const identity = identityOf(chunk)
@@ -90,7 +111,7 @@ function entriesOf(chunk: Chunk, session: Session, rejected: ReadonlySet<string>
     text: cleanText(said.who && i === 0 ? `${said.who}: ${piece}` : piece),
     category: said.category,
     at: chunk.at,
-    key: i === 0 ? chunkKey + identity : `${chunkKey}${identity}/${i}`,
+    key: i === 0 ? chunkKey + name : `${chunkKey}${name}/${i}`,
     source: {
       session: session.id,
       chunks: [identity],
@@ -98,7 +119,7 @@ function entriesOf(chunk: Chunk, session: Session, rejected: ReadonlySet<string>
       index: chunk.index + i / pieces.length,
       ...(chunk.by !== undefined && { by: chunk.by }),
     },
-    ...(rejected.has(identity) && { standing: 'rejected' as const }),
+    ...(rejected.has(name) && { standing: 'rejected' as const }),
   }))
 }
 

@@ -1,6 +1,6 @@
 import { type Digest, digestOf } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
-import type { Json, JsonObject } from '../base/json.ts'
+import { canonicalJsonOfOrdered, type Json, type JsonObject, toJson } from '../base/json.ts'
 import { type RetryOptions, withRetry } from '../model/retry.ts'
 import type { Model, ModelAnswer, ModelRequest } from '../model/spec.ts'
 import type { ChunkInput } from '../session/chunk.ts'
@@ -26,7 +26,7 @@ export interface Question {
   request(): ModelRequest
 }
 
-/** A request without the conversation, which the state of the session covers. */
+/** A request to one model without the conversation, which the state of the session covers. It stays as it is. */
 export interface About {
   /** Digest of the agent's instructions, which the store keeps. */
   readonly prompt?: Digest | undefined
@@ -69,7 +69,7 @@ export async function ask(question: Question, context: RunContext): Promise<Answ
     {
       kind: 'model',
       session,
-      request: requestOf(model, about),
+      ...requestOf(model, about),
       sample: scopeIn(context).sample,
       rule: 'read',
       by: context.by,
@@ -153,13 +153,29 @@ function spend({ value, error }: Outcome, { budget }: RunContext): void {
   if (answer?.usage) budget.addUsage(answer.usage)
 }
 
-function requestOf(model: Model, { tools, output, ...about }: About): Json {
-  return {
-    model: model.id,
-    ...about,
-    ...(tools && { tools: tools.digest }),
-    ...(output && { output: { name: output.name, schema: digestOf(output.schema) } }),
-  } as unknown as JsonObject
+/** What was made of each of them: an agent asks about the same round after round. */
+const requests = new WeakMap<About, Written>()
+
+interface Written {
+  readonly request: Json
+  readonly text: string
+}
+
+function requestOf(model: Model, about: About): Written {
+  let known = requests.get(about)
+  if (known === undefined) {
+    const { tools, output, ...rest } = about
+    const given = {
+      model: model.id,
+      ...rest,
+      ...(tools && { tools: tools.digest }),
+      ...(output && { output: { name: output.name, schema: digestOf(output.schema) } }),
+    }
+    const request = toJson(given, 'request')
+    known = { request, text: canonicalJsonOfOrdered(request) }
+    requests.set(about, known)
+  }
+  return known
 }
 
 function failedAttempt(error: unknown, attempt: number): ChunkInput {

@@ -1,9 +1,9 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import type { ChunkInput } from '../session/chunk.ts'
 import type { Lineage } from '../session/lineage.ts'
 import type { Session } from '../session/session.ts'
 import type { ApprovalDecision, ApprovalRequest } from '../tool/approval.ts'
 import type { Policy } from '../tool/policy/policy.ts'
+import { type Around, currentCall, runInCall } from './around.ts'
 import type { Budget, BudgetLimits } from './budget.ts'
 import type { EventBody, EventListener } from './event.ts'
 import type { EventStream } from './event-stream.ts'
@@ -34,7 +34,7 @@ export interface CallOptions {
 export type Approve = (request: ApprovalRequest) => ApprovalDecision | Promise<ApprovalDecision>
 
 /** What a call of a workflow works in. A call made inside another finds that one's context and narrows it. */
-export interface RunContext {
+export interface RunContext extends Around {
   readonly runtime: Runtime
   /** The same for all calls of one run, branches included. */
   readonly run: Run
@@ -64,15 +64,13 @@ export interface RunContext {
   readonly approveWithin: number | undefined
 }
 
-const storage = new AsyncLocalStorage<RunContext>()
-
 /** The call that the running code is inside of, if it is inside one. */
 export function currentContext(): RunContext | undefined {
-  return storage.getStore()
+  return currentCall() as RunContext | undefined
 }
 
 export function runInContext<T>(context: RunContext, work: () => T): T {
-  return storage.run(context, work)
+  return runInCall(context, work)
 }
 
 export function emit(context: RunContext, body: EventBody): void {

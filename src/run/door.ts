@@ -1,6 +1,6 @@
 import { RathError } from '../base/errors.ts'
 import type { Json } from '../base/json.ts'
-import type { JournalEntry } from '../store/spec.ts'
+import type { JournalEntry, Store } from '../store/spec.ts'
 import { type Asked, definition, keyOf, nextKey, type Outcome, outcomeIn, recordOf } from './entry.ts'
 import type { Journal } from './journal.ts'
 import type { RunRecord } from './record.ts'
@@ -58,7 +58,7 @@ export class LiveDoor implements Door {
     const opened = this.#options.open()
     const journal = opened instanceof Promise ? await opened : opened
     this.#journal = journal
-    const asked = { ...given, request: journal.store.clean(given.request) }
+    const asked = cleaned(given, journal.store)
     const key = keyOf(asked)
     const occurrence = this.#occurrences.next(key)
     const known = this.#options.record?.find(key, occurrence)
@@ -110,6 +110,12 @@ export class LiveDoor implements Door {
     this.#lender ??= this.#options.lender?.()
     return this.#lender
   }
+}
+
+/** What is asked, as it may be written. */
+export function cleaned(asked: Asked, store: Store): Asked {
+  const request = store.clean(asked.request)
+  return request === asked.request ? asked : { ...asked, request, text: undefined }
 }
 
 /** Only what went well is borrowed. */

@@ -1,5 +1,5 @@
-import { type Digest, digestOf } from '../base/digest.ts'
-import type { Json, JsonObject } from '../base/json.ts'
+import { type Digest, sha256 } from '../base/digest.ts'
+import { canonicalJson, type Json, type JsonObject } from '../base/json.ts'
 import type { Session } from '../session/session.ts'
 import { valueFrom } from '../session/session.ts'
 import type { JournalEntry } from '../store/spec.ts'
@@ -13,6 +13,8 @@ export interface Asked {
   readonly session: Session
   /** Everything else that the outcome depends on. */
   readonly request: Json
+  /** Its canonical JSON, where that is known: an agent asks the same thing round after round. */
+  readonly text?: string | undefined
   /** Tells equal things asked side by side apart; see `Scope`. */
   readonly sample: string
   /** What becomes of it when the process dies before the outcome is known. */
@@ -59,8 +61,8 @@ export interface AskedRecord {
 }
 
 /** What makes two effects the same: the state, the kind, the request, and which of several samples it is. */
-export function keyOf({ kind, session, request, sample }: Asked): string {
-  return digestOf([session.state, kind, request, sample])
+export function keyOf({ kind, session, request, text = canonicalJson(request), sample }: Asked): string {
+  return sha256(`["${session.state}",${JSON.stringify(kind)},${text},${JSON.stringify(sample)}]`)
 }
 
 /** The key under which a failure that was tried again has its next outcome. */

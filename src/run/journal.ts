@@ -85,6 +85,8 @@ export class Journal {
   }
 
   update(change: RunChange): void {
+    // A lease that was given back cannot be renewed, and that is no failure.
+    if (change.release) clearInterval(this.#renewal)
     this.#hold({ kind: 'update', change })
   }
 

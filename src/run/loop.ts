@@ -15,7 +15,7 @@ import { dispatchCalls } from '../tool/dispatch.ts'
 import type { Tool } from '../tool/spec.ts'
 import type { ToolEvidence } from '../tool/tool-record.ts'
 import { askPerson } from './approvals.ts'
-import { AskFailed, ask, BudgetSpent, type Tools } from './ask.ts'
+import { type About, AskFailed, ask, BudgetSpent, type Tools } from './ask.ts'
 import { type AutoCompress, makeRoom } from './auto-compress.ts'
 import { emit, type RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
@@ -74,6 +74,7 @@ class Loop {
   readonly #view = new RequestView()
   readonly #prompt: Digest | undefined
   readonly #tools: Tools | undefined
+  readonly #about: About
   /** Questions that nobody has answered. */
   readonly #open: ChunkInput[] = []
   #repaired = false
@@ -85,6 +86,12 @@ class Loop {
     this.#instructions = agent.prompt.messages()
     this.#prompt = promptDigest(agent.prompt)
     this.#tools = describe(agent.tools, this.#agent.tools)
+    this.#about = {
+      prompt: this.#prompt,
+      settings: agent.settings,
+      ...this.#output(),
+      ...(this.#tools && { tools: this.#tools }),
+    }
   }
 
   async run(): Promise<void> {
@@ -139,15 +146,9 @@ class Loop {
   }
 
   #ask() {
-    const { model, retry, settings } = this.#agent
-    const about = {
-      prompt: this.#prompt,
-      settings,
-      ...this.#output(),
-      ...(this.#tools && { tools: this.#tools }),
-    }
-    const request = () => this.#request()
-    return ask({ model, retry, session: this.#recorder.session, about, request }, this.#context)
+    const { model, retry } = this.#agent
+    const { session } = this.#recorder
+    return ask({ model, retry, session, about: this.#about, request: () => this.#request() }, this.#context)
   }
 
   #request(): ModelRequest {

@@ -28,6 +28,11 @@ export function isGone(owner: string): boolean {
   }
 }
 
+/** The number of an owner's process. */
+export function processOf(owner: string): number {
+  return Number(owner.split('/')[2])
+}
+
 /** The host, and what tells its process ids from those of other hosts of this name; empty where nothing does. */
 function machine(): string {
   return `${hostname().replaceAll('/', '-')}/${boot()}`

@@ -4,7 +4,7 @@ import type { JournalEntry, Store } from '../store/spec.ts'
 import type { ToolRecord } from '../tool/tool-record.ts'
 import { approvalIn } from './approval-facts.ts'
 import type { Divergence } from './divergence.ts'
-import { type Door, Occurrences, type Passed, type Place } from './door.ts'
+import { cleaned, type Door, Occurrences, type Passed, type Place } from './door.ts'
 import { type Asked, askedIn, keyOf, type Outcome, outcomeIn } from './entry.ts'
 import type { RunRecord } from './record.ts'
 import { waitingError } from './run.ts'
@@ -73,7 +73,7 @@ export class ReplayDoor implements Door {
   async pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
     const { record, mode, store } = this.#options
     if (this.divergence) throw divergedError(this.divergence)
-    const asked = { ...given, request: store.clean(given.request) }
+    const asked = cleaned(given, store)
     const key = keyOf(asked)
     const occurrence = this.#occurrences.next(key)
     const live = () => perform({ key, occurrence })

@@ -7,6 +7,8 @@ import type { Session } from '../session/session.ts'
 import type { RunRow, Store } from '../store/spec.ts'
 import type { ToolRecord } from '../tool/tool-record.ts'
 import { Journal } from './journal.ts'
+import { isGone, processOf } from './owner.ts'
+import type { Places } from './place/places.ts'
 import { RunRecord } from './record.ts'
 import { type RunSetup, runSetup } from './run.ts'
 import { needsReview, unfinishedIn } from './unfinished.ts'
@@ -22,17 +24,27 @@ export interface RunModule {
   readonly export?: string
 }
 
+export interface ResumePlace {
+  readonly store: Store
+  readonly lease: number
+  readonly places: Pick<Places, 'endLeftBy'>
+  /** Of the call. */
+  readonly options: object
+}
+
 /** Goes on with a run. What it did before is on record and not done again; what was cut off follows its effect. */
 export async function resumeRun(
   id: string,
   workflow: Runnable | undefined,
-  { store, lease, options }: { store: Store; lease: number; options: object },
+  { store, lease, places, options }: ResumePlace,
 ): Promise<Session> {
   const row = await store.runs.get(id)
   const finished = row.status === 'done' && row.output !== null && (await kept(row.output, store))
   if (finished) return finished
   const work = workflow ?? (await workflowOf(row))
   const journal = await Journal.claim(id, store, lease)
+  // Its commands may still run, and change files.
+  if (row.owner !== null && isGone(row.owner)) await places.endLeftBy(processOf(row.owner))
   let setup: RunSetup
   let input: Session
   try {

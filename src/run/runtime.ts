@@ -2,7 +2,7 @@ import { RathError, show } from '../base/errors.ts'
 import type { MemoryBackend } from '../memory/spec.ts'
 import type { SandboxBackend } from '../sandbox/spec.ts'
 import type { Session } from '../session/session.ts'
-import type { RunStore, Store, StoreOptions } from '../store/spec.ts'
+import type { GcOptions, GcReport, RunStore, Store, StoreOptions } from '../store/spec.ts'
 import { type ApprovalAnswer, decideApproval } from './decide.ts'
 import { usualLease } from './journal.ts'
 import { lazySessions } from './lazy-sessions.ts'
@@ -61,6 +61,8 @@ export interface Runtime extends AsyncDisposable {
   review(runId: string, callId: string, found: Reviewed): Promise<void>
   /** What a run did and spent, and what it took from another. */
   report(runId: string): Promise<RunReport>
+  /** Frees what no session, run or tag reaches any more. Files of workspaces are for `rath gc`. */
+  gc(options?: GcOptions): Promise<GcReport>
   /** Ends what runs in the sandboxes, and closes them and the store. */
   close(): Promise<void>
 }
@@ -143,7 +145,7 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
       return layer(session, { ...rest, ...setup, runtime } as never)
     },
     resume: async (id, workflow, callOptions = {}) =>
-      resumeRun(id, workflow, { store: await open(), lease, options: { ...callOptions, runtime } }),
+      resumeRun(id, workflow, { store: await open(), lease, places, options: { ...callOptions, runtime } }),
     async replay(id, workflow, { mode = 'strict' } = {}) {
       checkMode(mode)
       const recorded = await open()
@@ -161,6 +163,7 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
     decide: async (id, approval, decision) => decideApproval(id, approval, decision, await open()),
     review: async (id, callId, found) => reviewEffect(id, callId, found, { store: await open(), lease }),
     report: async id => reportRun(id, await open()),
+    gc: async gcOptions => (await open()).gc(gcOptions),
     close,
     [Symbol.asyncDispose]: close,
   }

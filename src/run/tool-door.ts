@@ -105,9 +105,10 @@ export function changes(tool: Tool | undefined): boolean {
 function ruleOf({ resumable, effect, sandboxed }: Tool, { session, context }: ToolTurn): Effect {
   if (resumable) return 'idempotent'
   if (effect !== 'external' || !sandboxed || session.placement === undefined) return effect
-  const { network, fileWrite } = context.runtime.places.backends.get(session.placement.backend).capabilities
-    .enforced
-  return network && fileWrite ? 'workspace' : effect
+  const { backend: name, spec } = session.placement
+  const backend = context.runtime.places.backends.get(name)
+  const { network, fileWrite } = backend.capabilities.enforced
+  return network && fileWrite && !backend.reachesOut?.(spec) ? 'workspace' : effect
 }
 
 const schemas = new WeakMap<Tool, Digest>()

@@ -9,6 +9,11 @@ export interface SandboxBackend {
   readonly name: string
   /** Of every sandbox it opens; one of them may say more about itself. */
   readonly capabilities: SandboxCapabilities
+  /**
+   * Whether commands of a sandbox with this spec may change something outside it after all: on a host that the spec allows. Where they may
+   * not, and `network` and `fileWrite` are enforced, a command that was cut off can be run again on restored files.
+   */
+  reachesOut?(spec: SandboxSpec | undefined): boolean
   /** Whether it can open a sandbox here, and if not, what is missing. A backend without it always can. */
   probe?(): Promise<{ readonly available: boolean; readonly reason?: string }>
   /**
@@ -27,6 +32,8 @@ export interface SandboxBackend {
   ): Promise<Sandbox>
   /** Finds a sandbox again that another process left open, by its `id`. `sandbox-unavailable` when it is gone. */
   attach?(id: string, options?: { readonly signal?: AbortSignal }): Promise<Sandbox>
+  /** Ends what a process of this machine left running that is no more, by its number. Backends have it whose commands can outlive the process. */
+  endLeftBy?(process: number): Promise<void>
 }
 
 /** A folder of this machine that a workspace lies in. */

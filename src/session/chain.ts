@@ -2,7 +2,7 @@ import type { Digest } from '../base/digest.ts'
 import type { Chunk, ChunkBody } from './chunk.ts'
 import { chunkText } from './chunk-text.ts'
 import { emptyFold, type Fold, fold } from './fold.ts'
-import { identify, identityOf } from './identity.ts'
+import { identify, identifyText, identityOf } from './identity.ts'
 import { withField } from './parse.ts'
 import { perceive, stateAfter } from './state.ts'
 
@@ -112,6 +112,12 @@ class Link {
     return link.#id
   }
 
+  static write(link: Link): string {
+    const { id, text } = identifyText(link as unknown as ChunkBody, link.#previous?.id ?? null)
+    link.#id ??= id
+    return text
+  }
+
   static #farther(previous: Link): Link {
     const jump = previous.#jump
     const second = jump === undefined ? undefined : jump.#jump
@@ -161,6 +167,11 @@ export function foldAt(tip: Chunk | undefined): Fold {
 /** The chunk's id if it has been computed or claimed; never computes it. */
 export function knownId(chunk: Chunk): Digest | undefined {
   return Link.knownId(asLink(chunk))
+}
+
+/** The chunk's own JSON text. Its id, if nobody has asked for it yet, is made of the same text. */
+export function writeChunk(chunk: Chunk): string {
+  return Link.write(asLink(chunk))
 }
 
 /**

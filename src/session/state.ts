@@ -1,15 +1,15 @@
-import { type Digest, digestOf } from '../base/digest.ts'
+import { type Digest, digestOfOrdered } from '../base/digest.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import type { Chunk } from './chunk.ts'
 import { identityOf } from './identity.ts'
 import type { AnswerPart, Part } from './part.ts'
 
-const nothing: Digest = digestOf({ perceived: null })
+const nothing: Digest = digestOfOrdered({ perceived: null })
 
 /** The state of a session on `branch` whose last chunk is `tip`. */
 export function stateOn(tip: Chunk | undefined, branch: string): Digest {
   const before = tip ? tip.state : nothing
-  return (tip?.branch ?? '') === branch ? before : digestOf({ before, branch })
+  return (tip?.branch ?? '') === branch ? before : digestOfOrdered({ before, branch })
 }
 
 /**
@@ -18,13 +18,13 @@ export function stateOn(tip: Chunk | undefined, branch: string): Digest {
  */
 export function stateAfter(before: Chunk | undefined, chunk: Chunk, perceived: Json | undefined): Digest {
   const state = stateOn(before, chunk.branch ?? '')
-  return perceived === undefined ? state : digestOf({ before: state, perceived })
+  return perceived === undefined ? state : digestOfOrdered({ before: state, perceived })
 }
 
 /**
  * What an agent can perceive of a chunk: what was said and done and the files it left; never times, usage, latencies,
  * provider extras or the ids that providers invent. Undefined for pure evidence. `turn` is the answer whose tools are
- * running; `earlier` walks back from the chunk before this one.
+ * running; `earlier` walks back from the chunk before this one. Keys are written in canonical order, as those of a chunk are.
  */
 export function perceive(
   chunk: Chunk,
@@ -34,35 +34,36 @@ export function perceive(
   switch (chunk.kind) {
     case 'system':
     case 'user':
-      return { kind: chunk.kind, content: chunk.content.map(perceivePart) }
+      return { content: chunk.content.map(perceivePart), kind: chunk.kind }
     case 'assistant':
-      return { kind: chunk.kind, content: chunk.content.map(perceivePart) }
+      return { content: chunk.content.map(perceivePart), kind: chunk.kind }
     case 'tool-result':
       return {
-        kind: chunk.kind,
-        call: callOrdinal(chunk, turn),
-        tool: chunk.tool,
         args: chunk.args ?? null,
+        call: callOrdinal(chunk, turn),
+        kind: chunk.kind,
         outcome: perceiveOutcome(chunk),
+        tool: chunk.tool,
         tree: chunk.tree ?? null,
       }
     case 'memory':
-      return chunk.injected ? { kind: chunk.kind, injected: chunk.injected } : undefined
+      return chunk.injected ? { injected: chunk.injected, kind: chunk.kind } : undefined
     case 'placement':
-      return { kind: chunk.kind, backend: chunk.backend, tree: chunk.workspace?.tree ?? null }
+      return { backend: chunk.backend, kind: chunk.kind, tree: chunk.workspace?.tree ?? null }
     case 'merge':
       return chunk.tree ? { kind: chunk.kind, tree: chunk.tree } : undefined
     case 'compress':
-      return { kind: chunk.kind, summary: chunk.summary, ...replacedBy(chunk, earlier()) }
+      return { kind: chunk.kind, ...replacedBy(chunk, earlier()), summary: chunk.summary }
     default:
       return undefined
   }
 }
 
 function perceivePart(part: AnswerPart): JsonObject {
+  if (part.type === 'tool-call') return { args: part.args, name: part.name, type: part.type }
+  if (part.extras === undefined) return part as unknown as JsonObject
   const { extras: _, ...perceived } = part
-  if (perceived.type !== 'tool-call') return perceived
-  return { type: perceived.type, name: perceived.name, args: perceived.args }
+  return perceived
 }
 
 function perceiveOutcome(chunk: Chunk<'tool-result'>): Json {
@@ -73,8 +74,13 @@ function perceiveOutcome(chunk: Chunk<'tool-result'>): Json {
 
 /** Which of its turn's calls a result answers; the provider's id for it would differ from run to run. */
 function callOrdinal(chunk: Chunk<'tool-result'>, turn: Chunk<'assistant'> | undefined): number {
-  const calls = turn?.content.filter(part => part.type === 'tool-call') ?? []
-  return calls.findIndex(call => call.id === chunk.callId)
+  let ordinal = 0
+  for (const part of turn?.content ?? []) {
+    if (part.type !== 'tool-call') continue
+    if (part.id === chunk.callId) return ordinal
+    ordinal++
+  }
+  return -1
 }
 
 /**

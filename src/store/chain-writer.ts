@@ -7,10 +7,12 @@ import {
   chunksFrom,
   isClaimed,
   isKeptBy,
+  knownId,
   lengthOf,
   link,
   markKept,
   previousOf,
+  writeChunk,
 } from '../session/chain.ts'
 import type { Chunk, ChunkBody } from '../session/chunk.ts'
 import { identify } from '../session/identity.ts'
@@ -83,9 +85,10 @@ export class ChainWriter {
     return chunksFrom(tip, start).map(chunk => {
       const body = { ...chunk } as ChunkBody
       const previous = previousOf(chunk)?.id ?? null
+      const text = knownId(chunk) === undefined ? writeChunk(chunk) : undefined
       // An id that was read from a file is a claim. Kept unchecked, it would stand in the way of the true chunk for ever.
       if (isClaimed(chunk) && identify(body, previous ?? undefined) !== chunk.id) throw forged(chunk)
-      return encodeChunk(body, { id: chunk.id, index: chunk.index, previous, session })
+      return encodeChunk(body, { id: chunk.id, index: chunk.index, previous, session }, text)
     })
   }
 

@@ -34,6 +34,7 @@ export class Committer {
   #alone = true
   /** When the first transaction of this turn of the event loop was asked for. */
   #turnBegan: number | undefined
+  #nextTurn: Promise<void> | undefined
   #emptied: (() => void) | undefined
   #closed = false
 
@@ -74,7 +75,14 @@ export class Committer {
 
   /** Resolves in the next turn of the event loop when this one has taken long; until then nobody has to pause. */
   pause(): Promise<void> | undefined {
-    return this.#turnHasTime() ? undefined : new Promise(resolve => setImmediate(resolve))
+    if (this.#turnHasTime()) return undefined
+    this.#nextTurn ??= new Promise(resolve =>
+      setImmediate(() => {
+        this.#nextTurn = undefined
+        resolve()
+      }),
+    )
+    return this.#nextTurn
   }
 
   /** Refuses new operations and waits for the accepted ones. */

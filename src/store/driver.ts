@@ -130,6 +130,12 @@ export function entryKey({ run, key, occurrence }: EntryName): string {
   return `${run}\u0000${key}\u0000${occurrence}`
 }
 
+/** Where a unit has an entry. */
+interface EntrySlot {
+  row: EntryRow
+  isChanged: boolean
+}
+
 /**
  * A unit of work: what a transaction loaded, and what it is to write. Decisions read and change it in turn, so that
  * each sees what the ones before it in the same transaction did.
@@ -137,11 +143,12 @@ export function entryKey({ run, key, occurrence }: EntryName): string {
 export class Unit {
   readonly #sessions = new Map<string, SessionRow>()
   readonly #runs = new Map<string, RunRow>()
-  readonly #entries = new Map<string, EntryRow>()
+  /** By key alone: most are asked for once, and joining their names would cost more than comparing the rest. */
+  readonly #entries = new Map<string, EntrySlot[]>()
   readonly changedSessions = new Set<string>()
   readonly deletedSessions = new Set<string>()
   readonly changedRuns = new Set<string>()
-  readonly changedEntries = new Set<string>()
+  readonly changedEntries: EntrySlot[] = []
   readonly chunks = new Map<Digest, ChunkRow>()
   readonly blobs = new Map<Digest, BlobRow>()
   /** Tags to set, or with null to remove. */
@@ -154,7 +161,7 @@ export class Unit {
   }) {
     for (const row of loaded.sessions) this.#sessions.set(row.id, row)
     for (const row of loaded.runs) this.#runs.set(row.id, row)
-    for (const row of loaded.entries) this.#entries.set(entryKey(row), row)
+    for (const row of loaded.entries) this.#addEntry(row)
   }
 
   session(id: string): SessionRow | undefined {
@@ -184,12 +191,28 @@ export class Unit {
   }
 
   entry(name: EntryName): EntryRow | undefined {
-    return this.#entries.get(entryKey(name))
+    return this.#slot(name)?.row
   }
 
   setEntry(row: EntryRow): void {
-    this.#entries.set(entryKey(row), row)
-    this.changedEntries.add(entryKey(row))
+    const slot = this.#slot(row) ?? this.#addEntry(row)
+    slot.row = row
+    if (slot.isChanged) return
+    slot.isChanged = true
+    this.changedEntries.push(slot)
+  }
+
+  #slot({ run, key, occurrence }: EntryName): EntrySlot | undefined {
+    const slots = this.#entries.get(key)
+    return slots?.find(({ row }) => row.occurrence === occurrence && row.run === run)
+  }
+
+  #addEntry(row: EntryRow): EntrySlot {
+    const slot = { row, isChanged: false }
+    const slots = this.#entries.get(row.key)
+    if (slots) slots.push(slot)
+    else this.#entries.set(row.key, [slot])
+    return slot
   }
 
   /** The rows to write, for a driver. */
@@ -197,7 +220,7 @@ export class Unit {
     return {
       sessions: rowsOf(this.changedSessions, this.#sessions),
       runs: rowsOf(this.changedRuns, this.#runs),
-      entries: rowsOf(this.changedEntries, this.#entries),
+      entries: this.changedEntries.map(({ row }) => row),
     }
   }
 }

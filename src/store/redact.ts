@@ -7,6 +7,8 @@ import type { Redact } from './spec.ts'
 
 /** Takes secrets out of whatever is about to be written. Each method returns its very argument when there was nothing to take. */
 export interface Redactor {
+  /** There is nothing to take: no secret is known, and nobody else looks. */
+  readonly isIdle: boolean
   text(text: string): string
   json<T extends Json>(value: T): T
   chunk(body: ChunkBody): ChunkBody
@@ -91,7 +93,7 @@ export function createRedactor(secrets: Readonly<Record<string, string>>, hook?:
     return new RathError(thrown.code, message, { cause, data })
   }
 
-  return { text, json, chunk, bytes, error }
+  return { isIdle: !pattern && !hook, text, json, chunk, bytes, error }
 }
 
 function escapePattern(value: string): string {

@@ -1,6 +1,6 @@
 import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
-import { type Json, type JsonObject, toJson } from '../base/json.ts'
+import { isJson, type Json, type JsonObject, toJson } from '../base/json.ts'
 import type { Committer, Operation } from './commit.ts'
 import type { EntryName, EntryRow, StoreDriver, Unit } from './driver.ts'
 import { decodeAll, type Encoded, encode } from './encode.ts'
@@ -79,10 +79,10 @@ export class Runs implements RunStore {
         return this.#updating(id, fence, write.change)
       case 'intend': {
         const name = entryName(id, write.entry)
-        return this.#intending(name, fence, write.entry.kind, this.#clean(write.entry.request, 'request'))
+        return this.#intending(name, fence, write.entry.kind, this.#cleanNow(write.entry.request, 'request'))
       }
       case 'conclude': {
-        const outcome = this.#clean(write.outcome, 'outcome')
+        const outcome = this.#cleanNow(write.outcome, 'outcome')
         return concluding(entryName(id, write), outcome, unit => void heldRun(unit, id, fence))
       }
     }
@@ -259,6 +259,11 @@ export class Runs implements RunStore {
 
   #clean(value: unknown, name: string): Json {
     return this.#redactor.json(toJson(value, name))
+  }
+
+  /** The same for what is written before this returns: nobody can change it meanwhile, so it needs no copy. */
+  #cleanNow(value: unknown, name: string): Json {
+    return isJson(value) ? this.#redactor.json(value) : this.#clean(value, name)
   }
 
   /** `written` is the outcome where it need not be read. */

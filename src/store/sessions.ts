@@ -226,6 +226,7 @@ export class Sessions implements SessionStore {
 
   /** The value as it may be written; the very same one when it holds no secret. */
   #redacted(value: SessionValue): SessionValue {
+    if (this.#redactor.isIdle) return value
     const { parents: _, operation: __, at: ___, ...words } = value.lineage
     const clean = this.#redactor.json(words as JsonObject)
     const lineage = clean === words ? value.lineage : Object.freeze({ ...value.lineage, ...clean })

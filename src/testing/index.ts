@@ -1,6 +1,7 @@
 export type { ConformanceCase } from './conformance.ts'
 export { type MemoryTestOptions, testMemory } from './memory.ts'
 export { type RecordedOptions, recorded } from './recorded.ts'
+export { type RecordedRuns, type RecordedRunsOptions, recordedRuns } from './recorded-runs.ts'
 export { type SandboxTestOptions, testSandbox } from './sandbox.ts'
 export {
   type Answer,

@@ -90,6 +90,20 @@ test('Ctrl-C cancels the answer and keeps the conversation', () => {
   expect(visible(screen)).toContain('I begin and wait')
 })
 
+test('Ctrl-C at a question refuses it with the answer, and the next line is a message again', () => {
+  const project = new Project({ 'model.ts': model, 'note.txt': 'old\n' })
+  const { screen } = project.terminal(chat(), [
+    ['main> ', 'write it\r'],
+    ['why: ', '^C'],
+    ['Cancelled', ''],
+    ['main> ', 'count\r'],
+    ['You have said 2 things.', ''],
+    ['main> ', '/quit\r'],
+  ])
+  expect(visible(screen)).toMatch(/\d+ (ms|s), \d+ tokens? of \d+/)
+  expect(project.read('note.txt')).toBe('old\n')
+})
+
 test('branches of a conversation have their own files until they are merged', () => {
   const project = new Project({ 'model.ts': model, 'note.txt': 'old\n' })
   const { screen } = project.terminal(chat('--yes'), [

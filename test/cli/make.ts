@@ -20,13 +20,13 @@ export interface Ended {
 export class Project {
   readonly folder: string
   /** Beside it: what is kept of files must not lie among them. */
-  readonly #home: string
+  readonly home: string
 
   constructor(files: Readonly<Record<string, string>> = {}) {
     this.folder = mkdtempSync(join(tmpdir(), 'rath-cli-'))
-    this.#home = mkdtempSync(join(tmpdir(), 'rath-home-'))
+    this.home = mkdtempSync(join(tmpdir(), 'rath-home-'))
     onTestFinished(() => {
-      for (const made of [this.folder, this.#home]) rmSync(made, { recursive: true, force: true })
+      for (const made of [this.folder, this.home]) rmSync(made, { recursive: true, force: true })
     })
     for (const [name, text] of Object.entries(files)) this.write(name, text)
     this.link('.')
@@ -49,7 +49,7 @@ export class Project {
 
   /** No key and no config of yours is found, and nothing of yours is written to. */
   get env(): NodeJS.ProcessEnv {
-    const env: NodeJS.ProcessEnv = { ...process.env, OPENRATH_HOME: this.#home }
+    const env: NodeJS.ProcessEnv = { ...process.env, OPENRATH_HOME: this.home }
     for (const name of Object.keys(env)) {
       if (/^(FORCE_COLOR|NO_COLOR|OPENRATH_STORE|DOCKER_HOST)$|^(OPENAI|ANTHROPIC|AZURE|OPEN_)/.test(name))
         delete env[name]
@@ -88,7 +88,8 @@ export class Project {
 
   /** What a command prints with --json; fails when it does not end as expected. */
   json<T>(args: string[], status = 0): T {
-    const ended = this.rath(...args, '--json')
+    const end = args.includes('--') ? args.indexOf('--') : args.length
+    const ended = this.rath(...args.toSpliced(end, 0, '--json'))
     if (ended.status !== status)
       throw new Error(`rath ${args.join(' ')} ended with ${ended.status}: ${ended.stderr}`)
     return JSON.parse(ended.stdout)

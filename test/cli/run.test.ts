@@ -130,7 +130,6 @@ test('Ctrl-C cancels a run, and it can be resumed', async () => {
     env: project.env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  child.kill('SIGCONT')
   let stderr = ''
   child.stderr.on('data', data => {
     stderr += data
@@ -143,6 +142,38 @@ test('Ctrl-C cancels a run, and it can be resumed', async () => {
   expect(stderr).toContain('Cancelling')
   expect(stderr).toMatch(/rath: cancelled\nGo on where it stood: rath resume [\w-]{36}\n$/)
   expect(project.json<{ runs: { status: string }[] }>(['ls', 'runs']).runs[0]?.status).toBe('cancelled')
+})
+
+test('what was cut off in the middle waits for somebody who knows whether it happened', async () => {
+  const project = new Project({
+    'cut.ts': `import { Agent, tool } from 'openrath'
+import { scripted } from 'openrath/testing'
+const send = tool({ name: 'send', description: 'Sends.', input: { type: 'object' }, effect: 'external', run: () => new Promise(() => setInterval(() => {}, 1000)) })
+export default new Agent('Send.', {
+  tools: [send],
+  model: scripted(({ messages }) => {
+    const last = messages.at(-1)
+    return last?.role === 'tool' ? \`It gave \${JSON.stringify(last.outcome)}.\` : { toolCalls: [{ name: 'send' }] }
+  }),
+})
+`,
+  })
+  const child = spawn(process.execPath, [entry, 'run', 'cut.ts', 'go'], {
+    cwd: project.folder,
+    env: project.env,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  for await (const data of child.stderr) if (String(data).includes('→ send')) break
+  while (!/tool effect/.test(project.rath('show', 'last').stdout)) {}
+  child.kill('SIGKILL')
+  await once(child, 'close')
+  const resumed = project.rath('resume', 'last')
+  expect(resumed.status).toBe(3)
+  expect(resumed.stderr).toContain('--happened, or --did-not-happen')
+  expect(project.rath('approve').stdout).toContain('happen?')
+  const settled = project.rath('approve', 'last', '--happened', '--result', '"a receipt"', '--resume')
+  expect(settled.status, settled.stderr).toBe(0)
+  expect(settled.stdout).toContain('a receipt')
 })
 
 test('on a terminal a spinner shows time and tokens, and --ask asks there', () => {

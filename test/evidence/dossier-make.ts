@@ -1,12 +1,14 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { dossierOf } from '../../src/evidence/dossier/dossier-of.ts'
+import { vi } from 'vitest'
+import { type DossierOptions, dossierOf } from '../../src/evidence/dossier/dossier-of.ts'
 import { Agent } from '../../src/flow/agent.ts'
 import { Parallel } from '../../src/flow/parallel.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { createRuntime } from '../../src/run/runtime.ts'
 import { localBackend } from '../../src/sandbox/drivers/local/driver.ts'
+import { ObjectStore } from '../../src/sandbox/workspace/objects.ts'
 import type { ChunkInput } from '../../src/session/chunk.ts'
 import { Session } from '../../src/session/session.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -40,11 +42,15 @@ const test =
 
 /** Two writers mend a function, one of them is picked, and a person lets the result be published: a real run in a real folder. */
 export async function story() {
-  const folder = await mkdtemp(join(tmpdir(), 'dossier-'))
+  const top = await mkdtemp(join(tmpdir(), 'dossier-'))
+  const folder = join(top, 'work')
+  await mkdir(folder)
+  vi.stubEnv('OPENRATH_HOME', join(top, 'home'))
   await writeFile(join(folder, 'slug.js'), "exports.slug = text => text.toLowerCase().replace(' ', '-')\n")
   await writeFile(join(folder, 'test.js'), test)
   const store = await openStore('memory:', { secrets: { DEPLOY_TOKEN: 'tok-1234567890' } })
   const runtime = createRuntime({ store })
+  vi.unstubAllEnvs()
   const publish = tool({
     name: 'publish',
     description: 'Publishes the package.',
@@ -108,18 +114,22 @@ export async function story() {
     store,
     run: pending.runId,
     result,
-    folder,
-    runtime,
+    objects: await ObjectStore.open(join(top, 'home', 'workspaces', 'objects')),
     async [Symbol.asyncDispose]() {
       await runtime.close()
       await store.close()
-      await rm(folder, { recursive: true, force: true })
+      await rm(top, { recursive: true, force: true })
     },
   }
 }
 
-export function dossierOfStory(store: Store, name: string) {
-  return dossierOf(store, name, { at: Date.UTC(2026, 0, 5), environment, sandboxes: [localBackend()] })
+export function dossierOfStory(store: Store, name: string, options: DossierOptions = {}) {
+  return dossierOf(store, name, {
+    at: Date.UTC(2026, 0, 5),
+    environment,
+    sandboxes: [localBackend()],
+    ...options,
+  })
 }
 
 /** A session with every kind of chunk and `size` chunks or more, made by rule. */
@@ -190,4 +200,87 @@ export function longSession(size: number): Session {
   return Session.fromUserMessage('Build every part.')
     .append(...chunks)
     .append({ kind: 'assistant', text: 'All parts are built.' })
+}
+
+/** What a model or a command might say to act on whoever reads it. */
+export const hostile = [
+  '</script><script>document.title = "taken"</script></style><style>*{display:none}</style>',
+  '<img src=x onerror="document.title = \'taken\'">',
+  '<svg onload=alert(1)><a href="javascript:alert(1)">click</a>',
+  '" onmouseover="alert(1)" x="\' onfocus=\'alert(1)',
+  '[link](javascript:alert(1)) ![pixel](https://example.com/pixel.png)',
+  '```\n# not a heading\n````',
+  '\u001b[31mred\u001b[0m \u001b]8;;https://example.com\u0007link',
+  '\u202ereversed\u202c \u2066isolated\u2069 \u200bhidden \u{e0041}',
+  '--><!-- ]]> &lt;b&gt; &#106;avascript: {{7*7}}',
+].join('\n')
+
+/** The same in every place that a text can be recorded. */
+export function hostileSession(): Session {
+  const by = `Agent/${hostile}`
+  const ranOn = { backend: hostile, id: hostile, cwd: hostile }
+  const files = [
+    { path: hostile, change: 'renamed', from: hostile, patch: `+${hostile}\n-${hostile}\n` },
+  ] as const
+  const value = { exitCode: 1, stdout: hostile, stderr: hostile, signal: hostile }
+  return Session.fromUserMessage(hostile)
+    .to('local', hostile)
+    .fork({ label: hostile, by })
+    .append(
+      { kind: 'system', content: hostile, by },
+      {
+        kind: 'assistant',
+        text: hostile,
+        reasoning: hostile,
+        model: hostile,
+        finishReason: hostile,
+        by,
+        toolCalls: [
+          { id: hostile, name: hostile, args: { [hostile]: hostile } },
+          { id: 'open', name: hostile, args: hostile },
+        ],
+      },
+      {
+        kind: 'tool-result',
+        callId: hostile,
+        tool: hostile,
+        outcome: { kind: 'value', value },
+        ranOn,
+        files,
+        by,
+        extras: { drift: [{ path: hostile }] },
+      },
+      {
+        kind: 'tool-result',
+        callId: 'none',
+        tool: hostile,
+        outcome: { kind: 'error', error: hostile, message: hostile },
+        by,
+      },
+      {
+        kind: 'tool-result',
+        callId: 'none',
+        tool: hostile,
+        outcome: { kind: 'denied', reason: hostile },
+        by,
+      },
+      {
+        kind: 'memory',
+        op: 'recall',
+        store: hostile,
+        query: hostile,
+        hits: [{ id: hostile, text: hostile, score: 1 }],
+        injected: hostile,
+        entries: [hostile],
+        error: hostile,
+        by,
+      },
+      { kind: 'route', candidates: [{ name: hostile }], choice: hostile, reason: hostile },
+      { kind: 'approval', approval: hostile, tool: hostile, args: { a: hostile }, question: hostile },
+      { kind: 'approval', approval: hostile, verdict: 'rejected', decidedBy: hostile, reason: hostile },
+      { kind: 'verdict', verdict: 'reject', subject: hostile, reason: hostile },
+      { kind: 'error', error: hostile, message: hostile },
+      { kind: 'note', name: hostile, data: { [hostile]: hostile } },
+      { kind: 'assistant', text: hostile, by },
+    )
 }

@@ -1,4 +1,6 @@
 import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { root } from './tree.ts'
 
@@ -16,8 +18,9 @@ export function run(command: string, ...args: string[]): { status: number; stdou
   return { status: status ?? -1, stdout, stderr }
 }
 
-/** A folder that is not there. */
-const noHome = join(root, 'test/no-openrath-home')
+/** An empty folder. What programs keep there goes with the process that ran them. */
+const noHome = mkdtempSync(join(tmpdir(), 'openrath-home-'))
+process.once('exit', () => rmSync(noHome, { recursive: true, force: true }))
 
 /** Runs a TypeScript program against the built package. */
 export function runProgram(code: string): { status: number; stdout: string; stderr: string } {

@@ -283,7 +283,7 @@ const runtimeTypes = [
   'WriteOptions',
 ]
 
-const testingValues = ['recorded', 'scripted', 'testMemory', 'testSandbox', 'testStore']
+const testingValues = ['recorded', 'recordedRuns', 'scripted', 'testMemory', 'testSandbox', 'testStore']
 
 const testingTypes = [
   'Answer',
@@ -292,6 +292,8 @@ const testingTypes = [
   'MemoryTestOptions',
   'OpenStore',
   'RecordedOptions',
+  'RecordedRuns',
+  'RecordedRunsOptions',
   'SandboxTestOptions',
   'Script',
   'ScriptedFault',

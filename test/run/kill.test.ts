@@ -39,9 +39,13 @@ const errorIn = ({ end }: Ended) => JSON.parse(end?.slice('error '.length) as st
 /** What a run leaves behind, as far as it may not depend on when it was killed. */
 async function traces(here: Place, { end }: Ended, store: Store) {
   const journal = (await store.runs.journal('run')).filter(({ kind }) => kind !== 'definition')
+  const output = await store.sessions.get((await store.runs.get('run')).output as string)
   await using memory = await localMemory().open({ path: here.memory.path })
   return {
     end,
+    chunks: output.chunks
+      .filter(({ kind }) => kind !== 'note' && kind !== 'placement')
+      .map(chunk => `${chunk.by} ${chunk.kind}: ${chunk.text} ${'tree' in chunk ? chunk.tree : ''}`),
     files: filesIn(here.project),
     counted: tokens(here).sort(),
     remembered: (await memory.list({ limit: 500 })).entries.map(({ text }) => text).sort(),
@@ -88,12 +92,15 @@ it(`a run that is killed ${wanted} times, anywhere, ends as the undisturbed one 
     const here = makePlace(root, `round-${round}`)
     await using store = await openStore(here.store, { secrets: {} })
     const pids: number[] = []
-    const told = () => `seed ${seed}, round ${round} in ${here.folder}, ${kills} kills`
+    const ends: string[] = []
+    const told = () => `seed ${seed}, round ${round}; processes ended after: ${ends.join('; ')}`
     let isKnown = false
     let last: Ended
     do {
-      last = await work(here, [isKnown ? 'resume' : 'run', 'run'], nextKill())
+      const kill = nextKill()
+      last = await work(here, [isKnown ? 'resume' : 'run', 'run'], kill)
       pids.push(last.pid)
+      ends.push(`${last.lines.at(-1)?.slice(0, 40)} and ${Math.round(kill.delayMs)} ms`)
       if (last.wasKilled) kills++
       else if (!last.end?.startsWith('end ')) {
         const error = errorIn(last)

@@ -183,7 +183,7 @@ test('a sandbox is closed when no session is left that can use it, and not befor
     const { backend, open } = remoteHere()
     const places = new Places({ sandboxes: [backend], workspaces: false })
     async function closedAt(size) {
-      for (let turns = 0; turns < 20 && open.size > size; turns++) { gc(); await turn() }
+      for (let turns = 0; turns < 10 && open.size > size; turns++) { gc(); await turn() }
       return open.size === size
     }
     let kept = Session.fromUserMessage('go').to('remote')
@@ -201,4 +201,4 @@ test('a sandbox is closed when no session is left that can use it, and not befor
     { encoding: 'utf8' },
   )
   expect({ stdout, stderr }).toEqual({ stdout: '2 true\n3 false\ntrue\n', stderr: '' })
-})
+}, 60_000)

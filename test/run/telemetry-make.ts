@@ -1,11 +1,11 @@
 import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics'
-import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
-import { createRuntime } from '../../src/run/runtime.ts'
+import { type ReadableSpan, type SpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { askedIn, outcomeIn } from '../../src/run/entry.ts'
+import { createRuntime } from '../../src/run/runtime.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { JournalEntry, Store, StoreOptions } from '../../src/store/spec.ts'
 
-export type Span = ReturnType<InMemorySpanExporter['getFinishedSpans']>[number]
+export type Span = ReadableSpan
 
 class Reader extends MetricReader {
   protected override async onForceFlush(): Promise<void> {}
@@ -14,8 +14,8 @@ class Reader extends MetricReader {
 
 /** A runtime over a store of its own, and what an SDK was told of it. */
 export async function watched(more: { content?: boolean; redact?: StoreOptions['redact'] } = {}) {
-  const exporter = new InMemorySpanExporter()
-  const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] })
+  const collected = collector()
+  const provider = new TracerProvider({ spanProcessors: [collected.processor] })
   const reader = new Reader()
   const meters = new MeterProvider({ readers: [reader] })
   const { content = false, redact } = more
@@ -25,13 +25,8 @@ export async function watched(more: { content?: boolean; redact?: StoreOptions['
   return {
     runtime,
     store,
-    /** Those of a run, or all, in the order they began. */
-    spans: (run?: string): Span[] =>
-      exporter
-        .getFinishedSpans()
-        .filter(({ attributes }) => run === undefined || attributes['openrath.run.id'] === run)
-        .toSorted((a, b) => nanoseconds(a) - nanoseconds(b)),
-    clear: () => exporter.reset(),
+    spans: collected.spans,
+    clear: collected.clear,
     /** What each metric has counted, by name. */
     async metrics(): Promise<Record<string, Point[]>> {
       const { resourceMetrics } = await reader.collect()
@@ -43,14 +38,37 @@ export async function watched(more: { content?: boolean; redact?: StoreOptions['
   }
 }
 
+/** Spans in the order they began; one that was begun and never ended is a mistake. */
+export function collector() {
+  const spans: Span[] = []
+  const processor: SpanProcessor = {
+    onStart: span => void spans.push(span),
+    onEnd: () => {},
+    forceFlush: async () => {},
+    shutdown: async () => {},
+  }
+  return {
+    processor,
+    clear: () => void spans.splice(0),
+    spans(): readonly Span[] {
+      const open = spans.filter(({ ended }) => !ended)
+      if (open.length > 0) throw new Error(`never ended: ${open.map(({ name }) => name)}`)
+      return [...spans]
+    },
+  }
+}
+
 export interface Point {
   readonly attributes: Readonly<Record<string, unknown>>
-  readonly value: number | { readonly count: number; readonly sum: number; readonly buckets: { boundaries: number[] } }
+  readonly value:
+    | number
+    | { readonly count: number; readonly sum: number; readonly buckets: { boundaries: number[] } }
 }
 
 export const one = (spans: readonly Span[], name: string): Span => {
   const found = spans.filter(span => span.name === name)
-  if (found.length !== 1) throw new Error(`${found.length} spans are called ${name}: ${spans.map(s => s.name)}`)
+  if (found.length !== 1)
+    throw new Error(`${found.length} spans are called ${name}: ${spans.map(s => s.name)}`)
   return found[0] as Span
 }
 
@@ -60,16 +78,21 @@ export const parentOf = (span: Span, spans: readonly Span[]): string | undefined
 /** What the spans of a run's effects should be, by its journal: what was asked of the world, and not taken from another run. */
 export async function effectsOnRecord(store: Store, run: string): Promise<string[]> {
   const entries = (await store.runs.journal(run)).filter(
-    ({ kind, request }) => ['model', 'tool', 'memory'].includes(kind) && askedIn({ request } as JournalEntry).reused === undefined,
+    ({ kind, request }) =>
+      ['model', 'tool', 'memory'].includes(kind) && askedIn({ request } as JournalEntry).reused === undefined,
   )
-  return entries.map(entry => `${entry.key}.${entry.occurrence} ${nameOf(entry)} ${failed(entry) ? 'failed' : 'ok'}`).sort()
+  return entries
+    .map(entry => `${entry.key}.${entry.occurrence} ${nameOf(entry)} ${failed(entry) ? 'failed' : 'ok'}`)
+    .sort()
 }
 
 export function effectsInSpans(spans: readonly Span[]): string[] {
-  return spans.flatMap(({ name, attributes, status }) => {
-    const { 'openrath.effect.key': key, 'openrath.effect.occurrence': occurrence } = attributes
-    return key === undefined ? [] : [`${key}.${occurrence} ${name} ${status.code === 2 ? 'failed' : 'ok'}`]
-  }).sort()
+  return spans
+    .flatMap(({ name, attributes, status }) => {
+      const { 'openrath.effect.key': key, 'openrath.effect.occurrence': occurrence } = attributes
+      return key === undefined ? [] : [`${key}.${occurrence} ${name} ${status.code === 2 ? 'failed' : 'ok'}`]
+    })
+    .sort()
 }
 
 const operations: Record<string, string> = {
@@ -83,15 +106,11 @@ function nameOf(entry: JournalEntry): string {
   const request = askedIn(entry).request as Record<string, string>
   if (entry.kind === 'model') return `chat ${request.model?.split('/')[1]}`
   if (entry.kind === 'tool') return `execute_tool ${request.tool}`
-  return `${operations[request.op as string]} ${request.memory}`
+  return `${operations[request.op as string]}`
 }
 
 function failed(entry: JournalEntry): boolean {
   const outcome = outcomeIn(entry)
   const { outcome: tool } = (outcome?.value ?? {}) as { outcome?: { kind: string } }
   return outcome?.error !== undefined || tool?.kind === 'error'
-}
-
-function nanoseconds({ startTime: [seconds, nanos] }: Span): number {
-  return seconds * 1e9 + nanos
 }

@@ -8,7 +8,7 @@ import { policy } from '../../tool/policy/policy.ts'
 import { approver } from '../ask.ts'
 import { Lines } from '../lines.ts'
 import type { Output } from '../output.ts'
-import { count, plain } from '../text.ts'
+import { count, duration, plain } from '../text.ts'
 import { AnswerPrinter } from './answer-print.ts'
 import { ChatBranches, mainBranch } from './branches.ts'
 import { chatCommands } from './chat-commands.ts'
@@ -127,6 +127,7 @@ export class Chat {
     this.#printer = printer
     const abort = new AbortController()
     this.#answering = abort
+    const began = Date.now()
     try {
       const answered = await this.runtime.run(this.#agent, question, {
         signal: abort.signal,
@@ -134,6 +135,7 @@ export class Chat {
       })
       printer.end()
       await this.goTo(answered)
+      this.#tellSpent(question, answered, began)
     } catch (error) {
       printer.end()
       if (!(error instanceof RathError)) throw error
@@ -144,6 +146,14 @@ export class Chat {
     } finally {
       this.#answering = undefined
     }
+  }
+
+  /** What an answer took, for whoever sits in front of it. */
+  #tellSpent(question: Session, { usage }: Session, began: number): void {
+    if (!this.#lines?.isTerminal) return
+    const tokens = usage.totalTokens - question.usage.totalTokens
+    const spent = `${duration(Date.now() - began)}, ${count(tokens, 'token')} of ${usage.totalTokens.toLocaleString('en')}`
+    this.output.tell(this.output.paint('dim', spent, this.output.stderr))
   }
 
   #approver(): Approve {

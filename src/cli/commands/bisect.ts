@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process'
 import type { Command } from 'commander'
-import { type Bisection, bisect, type FirstFailing } from '../../evidence/bisect.ts'
+import { bisect } from '../../evidence/bisect.ts'
+import { printBisection, printProbe } from '../../evidence/print-bisect.ts'
 import type { Answer } from '../../evidence/search-first.ts'
 import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
 import { exit } from '../exit.ts'
 import { findSession } from '../names.ts'
 import type { Output } from '../output.ts'
 import { openToRead } from '../runtime.ts'
-import { count, plain } from '../text.ts'
 
 interface Options extends StoreOption, JsonOption {
   readonly every?: boolean
@@ -46,13 +46,10 @@ async function find(
   const found = await bisect(session, folder => check(words, folder, options), {
     every: options.every ?? false,
     ...(options.files && { files: options.files }),
-    onCheck: ({ state, answer, producer }) =>
-      output.tell(
-        `state ${state} ${answer}${producer ? ` (chunk ${producer.index}, ${producer.by ?? producer.kind})` : ''}`,
-      ),
+    onCheck: probe => output.tell(printProbe(probe)),
   })
   if (options.json) output.json({ session: session.id, ...found })
-  else print(found, output)
+  else output.print(printBisection(found))
   return found.result === 'passes' || found.result === 'found' ? exit.done : exit.failed
 }
 
@@ -71,31 +68,4 @@ async function check(words: readonly string[], folder: string, { verbose, json }
   })
   if (code === 0) return 'pass'
   return code === 125 ? 'skip' : 'fail'
-}
-
-function print(found: Bisection, output: Output): void {
-  const { result, first, suspects, probes, states, changes, others } = found
-  const effort = `${count(probes.length, 'check')} of ${count(states, 'state')}`
-  if (result === 'passes') output.print(`It does not fail at the end (${effort}).`)
-  else if (result === 'fails-from-start')
-    output.print(`It failed before the session changed anything (${effort}).`)
-  else if (first) output.print(`${output.paint('bold', 'first failing')}: ${about(first)} (${effort})`)
-  else output.print(`One of these (${effort}; those between could not be checked):`)
-  for (const one of suspects) output.print(`  ${about(one)}`)
-  for (const one of others) output.print(`  also: ${about(one)}`)
-  if (changes === 'assumed' && first)
-    output.print('  if nothing was broken and mended again in between; --every makes sure.')
-}
-
-function about({ state, cause, producer }: FirstFailing): string {
-  if (producer === undefined) return `state ${state} (${cause})`
-  const { chunk, index, by, branch, tool, model } = producer
-  const facts = [
-    `chunk ${index} ${chunk.slice(0, 12)}`,
-    tool ?? cause,
-    by && `by ${by}`,
-    branch && `branch ${branch}`,
-    model && `model ${model}`,
-  ]
-  return plain(facts.filter(Boolean).join(', '))
 }

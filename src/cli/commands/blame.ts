@@ -1,7 +1,7 @@
 import { relative, resolve, sep } from 'node:path'
 import type { Command } from 'commander'
-import { type BlamedChunk, type BlamedLine, blame } from '../../evidence/blame.ts'
-import type { Producer } from '../../evidence/producer.ts'
+import { blame } from '../../evidence/blame.ts'
+import { printBlamedChunk, printBlamedLines } from '../../evidence/print-blame.ts'
 import type { Session } from '../../session/session.ts'
 import type { Store } from '../../store/spec.ts'
 import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
@@ -9,7 +9,6 @@ import { UsageError } from '../errors.ts'
 import { findSession } from '../names.ts'
 import type { Output } from '../output.ts'
 import { openToRead } from '../runtime.ts'
-import { ago, indent, oneLine, plain } from '../text.ts'
 
 interface Options extends StoreOption, JsonOption {
   readonly session?: string
@@ -43,14 +42,12 @@ async function blameFile(what: string, options: Options, output: Output): Promis
   const target = { path: pathIn(session, path), ...(line !== undefined && { line: Number(line) }) }
   const lines = await blame(session, target, { store, ...(options.files && { files: options.files }) })
   if (options.json) return output.json({ session: session.id, path: target.path, lines })
-  const width = String(lines.at(-1)?.line ?? 1).length
-  for (const one of lines) {
-    output.print(
-      `${output.paint('dim', whence(one).padEnd(40))} ${String(one.line).padStart(width)} ${plain(one.text)}`,
-    )
+  output.print(printBlamedLines(lines))
+  const [only] = lines
+  if (line !== undefined && only?.producer) {
+    const { chunk } = only.producer
+    output.print(printBlamedChunk(await blame(session, { chunk }, { store })))
   }
-  const only = line === undefined ? undefined : lines[0]?.producer
-  if (only) output.print(indent(about(only)))
 }
 
 async function blameChunk(name: string, chunk: string, options: Options, output: Output): Promise<void> {
@@ -58,37 +55,7 @@ async function blameChunk(name: string, chunk: string, options: Options, output:
   const session = await store.sessions.get(await findSession(store, name))
   const found = await blame(session, { chunk: chunkNamed(session, chunk) }, { store })
   if (options.json) return output.json({ session: session.id, ...found })
-  print(found, output)
-}
-
-function print({ producer, text, promptText, seen }: BlamedChunk, output: Output): void {
-  output.print(plain(text))
-  output.print(about(producer))
-  if (promptText) output.print(`${output.paint('bold', 'told')}\n${indent(plain(promptText))}`)
-  output.print(output.paint('bold', 'had seen'))
-  for (const { index, kind, by, text: said } of seen) {
-    output.print(
-      `  ${String(index).padStart(4)} ${kind.padEnd(11)} ${oneLine([by && `${by}:`, said].filter(Boolean).join(' '))}`,
-    )
-  }
-}
-
-function about({ chunk, index, kind, by, branch, tool, model, prompt, at }: Producer): string {
-  const facts = [
-    `chunk ${index} ${chunk.slice(0, 12)} (${tool ?? kind})`,
-    by && `by ${by}`,
-    branch && `branch ${branch}`,
-    model && `model ${model}`,
-    prompt && `prompt ${prompt.slice(0, 12)}`,
-    ago(at),
-  ]
-  return plain(facts.filter(Boolean).join(', '))
-}
-
-function whence({ source, producer }: BlamedLine): string {
-  if (source === 'before' || producer === undefined) return 'there before'
-  const who = source === 'drift' ? 'somebody else' : (producer.by ?? source)
-  return oneLine(`${producer.chunk.slice(0, 8)} ${who}${producer.branch ? ` ${producer.branch}` : ''}`, 40)
+  output.print(printBlamedChunk(found))
 }
 
 /** The newest run that says it changed the file. */

@@ -8,7 +8,9 @@ import type { SigningKey } from '../../evidence/signature.ts'
 import type { Store } from '../../store/spec.ts'
 import { whoami } from '../ask.ts'
 import { examples, type StoreOption, withStore } from '../command.ts'
-import { findEither } from '../names.ts'
+import { UsageError } from '../errors.ts'
+import { type SessionFormat, sessionFormats } from '../export-formats.ts'
+import { findEither, findSession } from '../names.ts'
 import type { Output } from '../output.ts'
 import { openToRead } from '../runtime.ts'
 
@@ -16,6 +18,7 @@ interface Options extends StoreOption {
   readonly out?: string
   readonly with: 'graph' | 'ancestors' | 'alone'
   readonly sign?: string | true
+  readonly format: 'bundle' | SessionFormat
 }
 
 export function define(command: Command, output: Output): void {
@@ -30,29 +33,67 @@ export function define(command: Command, output: Output): void {
         .choices(['graph', 'ancestors', 'alone'])
         .default('graph'),
     )
+    .addOption(
+      new Option(
+        '--format <format>',
+        'a bundle with everything; or one session for other programs, pairs from judged branches',
+      )
+        .choices(['bundle', ...Object.keys(sessionFormats)])
+        .default('bundle'),
+    )
     .option('--sign [key]', 'sign it with a key made by rath keys')
-    .action((names: string[], options: Options) => write(names, options, output))
+    .action((names: string[], options: Options) =>
+      options.format === 'bundle'
+        ? writeAll(names, options, output)
+        : convert(names, options.format, options, output),
+    )
   withStore(command)
   examples(command, [
     ['rath export last -o run.jsonl', 'the newest run with all its branches, in one file'],
     ['rath export last --sign -o run.jsonl', 'the same, signed'],
     ['rath export > everything.jsonl', 'the whole store'],
+    ['rath export last --format openai', 'messages as OpenAI has them; ui, atif and preference too'],
   ])
 }
 
-async function write(names: readonly string[], options: Options, output: Output): Promise<void> {
+async function writeAll(names: readonly string[], options: Options, output: Output): Promise<void> {
   await using store = await openToRead(options)
   const bundle: BundleOptions = {
     ...(names.length > 0 && (await named(names, store))),
     with: options.with,
     ...(options.sign && { sign: await signingKey(options.sign) }),
   }
-  const lines = Readable.from(writeBundle(store, bundle))
+  await send(writeBundle(store, bundle), options, output)
+  if (options.out !== undefined) {
+    output.tell(`Written to ${options.out}. Check it with: rath verify ${options.out}`)
+  }
+}
+
+async function convert(
+  names: readonly string[],
+  format: SessionFormat,
+  options: Options,
+  output: Output,
+): Promise<void> {
+  const [name, ...more] = names
+  if (name === undefined || more.length > 0) {
+    throw new UsageError(`--format ${format} is of one session or run; name it, and only it.`)
+  }
+  await using store = await openToRead(options)
+  const text = await sessionFormats[format](await findSession(store, name), store)
+  await send([text], options, output)
+}
+
+async function send(
+  text: Iterable<string> | AsyncIterable<string>,
+  options: Options,
+  output: Output,
+): Promise<void> {
+  const lines = Readable.from(text)
   if (options.out === undefined) {
     for await (const line of lines) output.stdout.write(line)
   } else {
     await pipeline(lines, createWriteStream(options.out))
-    output.tell(`Written to ${options.out}. Check it with: rath verify ${options.out}`)
   }
 }
 

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander'
+import { graphLanes } from '../../evidence/graph-lanes.ts'
 import { sessionGraph } from '../../session/graph.ts'
 import { examples, type StoreOption, withStore } from '../command.ts'
 import { graphRows, relatives } from '../graph-rows.ts'
@@ -7,19 +8,23 @@ import type { Output } from '../output.ts'
 import { openToRead } from '../runtime.ts'
 
 interface Options extends StoreOption {
-  readonly format?: 'mermaid' | 'dot' | 'json'
+  readonly format: 'lanes' | 'mermaid' | 'dot' | 'json'
   readonly json?: boolean
 }
 
 export function define(command: Command, output: Output): void {
   command
     .argument('[name]', 'a session or run: it, what it came from and what came of it; everything by default')
-    .addOption(new Option('--format <format>', 'how to draw it').choices(['mermaid', 'dot', 'json']))
+    .addOption(
+      new Option('--format <format>', 'how to draw it')
+        .choices(['lanes', 'mermaid', 'dot', 'json'])
+        .default('lanes'),
+    )
     .option('--json', 'the same as --format json')
     .action((name: string | undefined, options: Options) => draw(name, options, output))
   withStore(command)
   examples(command, [
-    ['rath graph', 'every session of the store'],
+    ['rath graph', 'every session of the store, as lanes'],
     ['rath graph last', 'around what the newest run made'],
     ['rath graph --format dot | dot -Tsvg > graph.svg', 'a picture'],
   ])
@@ -30,7 +35,9 @@ async function draw(name: string | undefined, options: Options, output: Output):
   const rows = await graphRows(store)
   const centre = name === undefined ? undefined : await findSession(store, name)
   const graph = sessionGraph(centre === undefined ? rows : relatives(rows, centre))
-  const format = options.json ? 'json' : (options.format ?? 'mermaid')
+  const format = options.json ? 'json' : options.format
   if (format === 'json') output.json(graph.toJSON())
-  else output.print(format === 'dot' ? graph.toDot() : graph.toMermaid())
+  else if (format === 'dot') output.print(graph.toDot())
+  else if (format === 'mermaid') output.print(graph.toMermaid())
+  else for (const { text } of graphLanes(graph, { width: output.width() })) output.print(text)
 }

@@ -1,7 +1,7 @@
 import { createReadStream, existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
-import type { BundleVerification } from '../../evidence/bundle/verification.ts'
+import { printVerification } from '../../evidence/bundle/print-verification.ts'
 import { verifyBundle } from '../../evidence/bundle/verify.ts'
 import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
 import { exit } from '../exit.ts'
@@ -35,37 +35,8 @@ async function verifyFile(file: string, { key = [], json }: Options, output: Out
   const keys = await Promise.all(key.map(path => readFile(path, 'utf8')))
   const result = await verifyBundle(createReadStream(file), { keys })
   if (json) output.json(result)
-  else print(file, result, output)
+  else output.print(printVerification(result))
   return result.ok ? exit.done : exit.failed
-}
-
-function print(file: string, result: BundleVerification, output: Output): void {
-  const { ok, format, sessions, chunks, runs, entries, signatures, absent, problem } = result
-  const parts = [
-    count(sessions, 'session'),
-    count(chunks, 'chunk'),
-    count(runs, 'run'),
-    count(entries, 'journal entry', 'journal entries'),
-  ]
-  if (ok)
-    output.print(
-      `${output.paint('green', 'ok')}: ${file} is as it was written (${format}: ${parts.join(', ')}).`,
-    )
-  else if (problem) output.print(`${output.paint('red', 'altered')}: ${file}: ${plain(problem.reason)}`)
-  for (const { by, fingerprint, valid, trusted, at } of signatures) {
-    const standing = valid
-      ? trusted
-        ? 'valid, a key you gave'
-        : 'valid, by a key that you did not give'
-      : 'not valid'
-    output.print(
-      `  signed by ${plain(by ?? 'somebody')} at ${new Date(at).toISOString()} with ${fingerprint.slice(0, 16)}: ${standing}`,
-    )
-  }
-  if (ok && signatures.length === 0) {
-    output.print('  not signed: it shows damage and small changes, not a file that was rewritten as a whole.')
-  }
-  if (absent.length > 0) output.print(`  names ${count(absent.length, 'session')} that are not part of it.`)
 }
 
 async function verifyKept(name: string, options: Options, output: Output): Promise<number> {

@@ -74,7 +74,6 @@ interface Group {
   readonly session: Session
   /** What it has of its own, oldest first. */
   readonly chunks: readonly Chunk[]
-  readonly at: number
 }
 
 /** Sessions with what they have of their own, in the order of time; never before what they went on from. */
@@ -82,19 +81,68 @@ function groupsOf(sessions: readonly Session[]): Group[] {
   const ordered = sessions
     .map((session, rank) => ({ session, rank, own: isByItself(session) ? 0 : 1 }))
     .sort((a, b) => a.session.length - b.session.length || a.own - b.own || a.rank - b.rank)
-  const seen = new Set<Digest>()
-  const groupOf = new Map<Digest, Group>()
-  const groups: Group[] = []
-  for (const { session } of ordered) {
-    const chunks = freshIn(session, seen)
-    const [first] = chunks
-    const before = first && previousOf(first)
-    const at = Math.max(first?.at ?? session.lineage.at, (before && groupOf.get(before.id)?.at) ?? 0)
-    const group = { session, chunks, at }
-    for (const chunk of chunks) groupOf.set(chunk.id, group)
-    groups.push(group)
+    .map(({ session }) => session)
+  const owners = ownersOf(ordered)
+  const chunks = new Map<Session, Chunk[]>(ordered.map(session => [session, []]))
+  for (const { chunk, session } of owners.values()) chunks.get(session)?.push(chunk)
+  const groups = ordered.map(session => {
+    const own = (chunks.get(session) as Chunk[]).sort((a, b) => a.index - b.index)
+    return { session, chunks: own, start: own[0]?.index ?? session.length, merges: own.some(isMerge) ? 1 : 0 }
+  })
+  // What a session went on from begins further back in the same history, so its place in time is known first.
+  const places = new Map<Session, { at: number; rank: number }>()
+  for (const { session, chunks: own } of groups.toSorted(
+    (a, b) => a.start - b.start || a.merges - b.merges,
+  )) {
+    let place = { at: own[0]?.at ?? session.lineage.at, rank: 0 }
+    for (const id of before(own)) {
+      const owner = owners.get(id)?.session
+      const earlier = owner && owner !== session ? places.get(owner) : undefined
+      if (earlier && order(earlier, place) >= 0) place = { at: earlier.at, rank: earlier.rank + 1 }
+    }
+    places.set(session, place)
   }
-  return groups.sort((a, b) => a.at - b.at)
+  const placeOf = ({ session }: Group) => places.get(session) as { at: number; rank: number }
+  return groups.sort((a, b) => order(placeOf(a), placeOf(b)))
+}
+
+function order(a: { at: number; rank: number }, b: { at: number; rank: number }): number {
+  return a.at - b.at || a.rank - b.rank
+}
+
+/** The chunks that these came after: the one before the first, and the heads of what was merged. */
+function before(chunks: readonly Chunk[]): Digest[] {
+  const previous = chunks[0] && previousOf(chunks[0])
+  const heads = chunks
+    .filter(isMerge)
+    .flatMap(({ branches }) => branches.flatMap(({ head }) => (head === null ? [] : [head])))
+  return previous ? [previous.id, ...heads] : heads
+}
+
+function isMerge(chunk: Chunk): chunk is Chunk<'merge'> {
+  return chunk.kind === 'merge'
+}
+
+/** For every chunk the shortest history that holds it, among those on the branch that it was made on if there is one. */
+function ownersOf(ordered: readonly Session[]): Map<Digest, { chunk: Chunk; session: Session }> {
+  const owners = new Map<Digest, { chunk: Chunk; session: Session }>()
+  for (const session of ordered) {
+    for (const chunk of backwards(valueFrom(session).tip)) {
+      if (owners.has(chunk.id)) break
+      owners.set(chunk.id, { chunk, session })
+    }
+  }
+  // A merge that took in the beginning of a branch is shorter than the branch.
+  for (const session of ordered) {
+    for (const chunk of backwards(valueFrom(session).tip)) {
+      const owner = owners.get(chunk.id) as { chunk: Chunk; session: Session }
+      if ((chunk.branch ?? '') !== session.branch) break
+      if (owner.session === session) continue
+      if (owner.session.branch === session.branch) break
+      owner.session = session
+    }
+  }
+  return owners
 }
 
 /** Of sessions with one history, the one whose own call wrote the last chunk. */
@@ -112,17 +160,6 @@ function verified(groups: readonly Group[]): Pick<History, 'checked' | 'problem'
     }
   }
   return { checked }
-}
-
-/** The chunks of a session that no session before it had, oldest first. */
-function freshIn(session: Session, seen: Set<Digest>): Chunk[] {
-  const fresh: Chunk[] = []
-  for (const chunk of backwards(valueFrom(session).tip)) {
-    if (seen.has(chunk.id)) break
-    seen.add(chunk.id)
-    fresh.push(chunk)
-  }
-  return fresh.reverse()
 }
 
 function damage(session: Session, chunk: Chunk, expected: Digest): NonNullable<Integrity['problem']> {

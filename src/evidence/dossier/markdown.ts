@@ -22,12 +22,6 @@ export function dossierMarkdown(dossier: Dossier): string {
     answer ? block(answer) : '*Nothing was answered.*',
     '## Final patch',
     ...patch(dossier),
-    '## What this proves',
-    list(dossier.statements.filter(({ proven }) => proven).map(({ text }) => plain(text))),
-    '## What it does not prove',
-    list(dossier.statements.filter(({ proven }) => !proven).map(({ text }) => plain(text))),
-    '### Heads',
-    list(integrity.heads.map(({ head, session }) => `${code(head)} of session ${code(session)}`)),
     '## Branches',
     table(
       ['Branch', 'Status', 'Why', 'Steps', 'Tokens', 'Cost'],
@@ -75,7 +69,7 @@ export function dossierMarkdown(dossier: Dossier): string {
       ['Tool', 'Effect', 'Calls', 'Errors', 'Denied', 'Exit ≠ 0', 'Time'],
       dossier.tools.map(({ name, effect, calls, errors, denied, nonZero, durationMs }) => [
         code(name),
-        effect ?? '–',
+        plain(effect ?? '–'),
         ...[calls, errors, denied, nonZero].map(count),
         span(durationMs),
       ]),
@@ -115,6 +109,12 @@ export function dossierMarkdown(dossier: Dossier): string {
       `${agents.map(code).join(', ')}, prompt ${code(digest)}`,
       text ? block(text) : '*The store does not have the text.*',
     ]),
+    '## What this proves',
+    list(dossier.statements.filter(({ proven }) => proven).map(({ text }) => plain(text))),
+    '## What it does not prove',
+    list(dossier.statements.filter(({ proven }) => !proven).map(({ text }) => plain(text))),
+    '### Heads',
+    list(integrity.heads.map(({ head, session }) => `${code(head)} of session ${code(session)}`)),
     '## Record',
     ...dossier.steps.flatMap(step => stepParts(step, dossier)),
     '## Environment',
@@ -170,9 +170,11 @@ function toolParts(tool: ToolStep): string[] {
   const { exitCode, signal, outcome, error, ranOn, durationMs } = tool
   const ended =
     exitCode === undefined
-      ? (error ?? outcome)
+      ? error === undefined
+        ? outcome
+        : code(error)
       : exitCode === null
-        ? `killed ${signal ?? ''}`
+        ? `killed ${code(signal ?? '')}`
         : `exit ${exitCode}`
   const how = [
     ended,

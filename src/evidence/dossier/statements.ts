@@ -95,7 +95,9 @@ function aboutAnswers({ events, spending }: StatementFacts): Statement[] {
       ? [
           open(
             'prompts',
-            `${many(unnamed, 'answer')} ${unnamed === 1 ? 'does' : 'do'} not say under which instructions it was given.`,
+            unnamed === 1
+              ? 'One answer does not say under which instructions it was given.'
+              : `${many(unnamed, 'answer')} do not say under which instructions they were given.`,
           ),
         ]
       : []),
@@ -181,7 +183,7 @@ function aboutEffects({ tools, material }: StatementFacts): Statement[] {
       : [
           open(
             'effects',
-            'Which tools change the world outside: that is in the journal of the run, which this was not made from.',
+            'Which tools may act outside is in the journal of a run, and this was made of a session alone.',
           ),
         ]
   const outside = tools.filter(({ effect }) => effect === 'external')
@@ -299,7 +301,7 @@ function aboutGaps({ material, events, integrity }: StatementFacts): Statement[]
       ? [
           open(
             'missing',
-            `${many(integrity.missing.length, 'session')} that others came from ${integrity.missing.length === 1 ? 'was' : 'were'} not kept. Their chunks are here, as those others hold them.`,
+            `${many(integrity.missing.length, 'session')} that others came from ${integrity.missing.length === 1 ? 'was' : 'were'} not kept. What those others took over is here.`,
           ),
         ]
       : []),

@@ -1,17 +1,30 @@
 import type { Digest } from '../../base/digest.ts'
-import type { ForkedFolder } from '../../sandbox/workspace/fork/forked-folders.ts'
-import type { Workspace } from '../../sandbox/workspace/workspace.ts'
 import type { FileChange } from '../../session/chunk.ts'
+
+/** A folder whose files can be kept and put back; `Workspace` is one. */
+export interface KeptFolder {
+  /** The tree that was last kept or put back. */
+  readonly tree: Digest | undefined
+  snapshot(paths?: readonly string[]): Promise<{ readonly tree: Digest }>
+  restore(tree: Digest): Promise<unknown>
+  close(): Promise<void>
+}
+
+/** The folder of a branch, which may know by itself what differs from what it began with. */
+export interface BranchFolder {
+  changed(): Promise<readonly string[] | undefined>
+  close(): Promise<void>
+}
 
 /** The files of a place, as they were last seen and as they are. */
 export class PlaceFiles {
-  readonly #workspace: Workspace
-  readonly #folder: ForkedFolder | undefined
+  readonly #workspace: KeptFolder
+  readonly #folder: BranchFolder | undefined
   readonly #changes: (from: Digest, to: Digest) => Promise<readonly FileChange[]>
 
   constructor(
-    workspace: Workspace,
-    folder: ForkedFolder | undefined,
+    workspace: KeptFolder,
+    folder: BranchFolder | undefined,
     changes: (from: Digest, to: Digest) => Promise<readonly FileChange[]>,
   ) {
     this.#workspace = workspace
@@ -35,7 +48,7 @@ export class PlaceFiles {
 
   /** The tree as it is now. Only these paths can differ from what was last seen, or any. */
   async look(paths?: readonly string[]): Promise<Digest> {
-    const { tree } = await this.#workspace.snapshot(paths ?? (await this.#folder?.changed?.()))
+    const { tree } = await this.#workspace.snapshot(paths ?? (await this.#folder?.changed()))
     this.first ??= tree
     return tree
   }

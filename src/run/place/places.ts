@@ -12,6 +12,7 @@ import { type Session, valueFrom } from '../../session/session.ts'
 import { Capture } from './capture.ts'
 import { Holder } from './hold.ts'
 import { joinFiles } from './join.ts'
+import type { KeptFiles } from './kept-files.ts'
 import { OpenPlace } from './open-place.ts'
 import { attached, type Came, forkedPlace, placedFolder, remoteFork } from './opening.ts'
 import type { Place } from './place.ts'
@@ -22,12 +23,6 @@ export interface PlacesOptions {
   readonly sandboxes?: readonly SandboxBackend[] | undefined
   /** Where trees and the folders of branches are kept, `OPENRATH_HOME` or `~/.openrath` by default; `false` keeps no files, and forks then share theirs. */
   readonly workspaces?: string | false | undefined
-}
-
-/** Where copies for a replay come from. */
-interface Scratch {
-  readonly workspaces: Workspaces
-  readonly began: Digest
 }
 
 /** A session that works somewhere, and the run it works in. */
@@ -44,9 +39,10 @@ export interface Visit {
  */
 export class Places {
   readonly backends: SandboxRegistry
-  readonly workspaces: Workspaces | undefined
+  #workspaces: Workspaces | undefined
   readonly #options: PlacesOptions
-  readonly #scratch: Scratch | undefined
+  /** Of a replay: the files that every placement begins with. */
+  #scratch: { readonly began: Digest } | undefined
   readonly #open = new Map<string, OpenPlace>()
   /** Placements without a folder that stand for another one. */
   readonly #shared = new Map<string, string>()
@@ -55,12 +51,16 @@ export class Places {
   readonly #tokens = new FinalizationRegistry<string>(key => this.#dropToken(key))
   readonly #closing = new AbortController()
 
-  constructor(options: PlacesOptions & { readonly scratch?: Scratch } = {}) {
-    const { sandboxes = [], workspaces, scratch } = options
+  constructor(options: PlacesOptions = {}) {
+    const { sandboxes = [], workspaces } = options
     this.#options = options
     this.backends = new SandboxRegistry(sandboxes)
-    this.workspaces = scratch?.workspaces ?? (workspaces === false ? undefined : new Workspaces(workspaces))
-    this.#scratch = scratch
+    this.#workspaces = workspaces === false ? undefined : new Workspaces(workspaces)
+  }
+
+  /** The files that are kept; undefined when none are. */
+  get workspaces(): KeptFiles | undefined {
+    return this.#workspaces
   }
 
   /** The place of a session. An abort ends the wait, and not the opening, which others may be waiting for. */
@@ -108,9 +108,11 @@ export class Places {
 
   /** Places of their own for a replay: whatever a session is placed in, it works on copies of the files on record, beginning with `began`. */
   scratch(began: Digest): Places | undefined {
-    return (
-      this.workspaces && new Places({ ...this.#options, scratch: { workspaces: this.workspaces, began } })
-    )
+    if (this.#workspaces === undefined) return undefined
+    const copies = new Places(this.#options)
+    copies.#workspaces = this.#workspaces
+    copies.#scratch = { began }
+    return copies
   }
 
   /** Brings the files of a session's place to a tree, the one that the session knows by default. Returns what was there. */
@@ -140,7 +142,7 @@ export class Places {
         'No call of this session has changed files yet, so it has none to check out.',
       )
     }
-    if (folder !== undefined) return this.workspaces?.checkout(tree, folder)
+    if (folder !== undefined) return this.#workspaces?.checkout(tree, folder)
     const placed = placementOf(session)
     const place = await this.#entry(placed, placedLane(laneOf(session)), session).opening
     return this.#restore(place, tree)
@@ -149,12 +151,18 @@ export class Places {
   /** Merges files and brings the result to the place of the merged session. */
   async join(request: JoinRequest): Promise<JoinedFiles> {
     const { placed, into, found } = request
-    const workspaces = this.workspaces as Workspaces
+    const workspaces = this.#workspaces as Workspaces
     const base = request.base ?? (placed && this.#beganOn(placed)) ?? found
     if (placed === undefined) return joinFiles({ ...request, base }, workspaces, undefined)
     const isFolder = isPlacedFolder(into)
     const entry = isFolder ? this.#entry(placed, into) : this.#open.get(this.#key(placed, into))
     return joinFiles({ ...request, base }, workspaces, await entry?.opening)
+  }
+
+  /** Ends commands of a process of this machine that was killed, and could not end them. */
+  async endLeftBy(process: number): Promise<void> {
+    const { backends } = this
+    await Promise.all(backends.names.map(name => backends.get(name).endLeftBy?.(process)))
   }
 
   /** A run has ended: what only it needed is closed. */
@@ -170,7 +178,7 @@ export class Places {
     this.#open.clear()
     const closed = await Promise.allSettled(entries.map(entry => entry.close()))
     // Those of a replay belong to whoever lent them.
-    if (!this.#scratch) await this.workspaces?.close()
+    if (!this.#scratch) await this.#workspaces?.close()
     for (const end of closed) if (end.status === 'rejected') throw end.reason
   }
 
@@ -199,14 +207,14 @@ export class Places {
 
   #openFolder(came: Came): Promise<Place> {
     const backend = this.backends.get(came.placed.backend)
-    return placedFolder(backend, came, this.workspaces, this.#closing.signal)
+    return placedFolder(backend, came, this.#workspaces, this.#closing.signal)
   }
 
   async #openBranch(came: Came): Promise<Place> {
     const { placed, lane, session } = came
     const backend = this.backends.get(placed.backend)
     const { signal } = this.#closing
-    if (backend.openIn === undefined || this.workspaces === undefined) {
+    if (backend.openIn === undefined || this.#workspaces === undefined) {
       if (this.#scratch) throw noCopies(backend.name)
       const found = await attached(backend, came, signal)
       if (found !== undefined) return found
@@ -215,7 +223,7 @@ export class Places {
     }
     const began = await this.#beganWith(placed, lane)
     const tree = (session && foldAt(valueFrom(session).tip).tree) ?? began
-    return forkedPlace(backend, placed, { tree, near: began }, this.workspaces, signal)
+    return forkedPlace(backend, placed, { tree, near: began }, this.#workspaces, signal)
   }
 
   /** The files that sessions with this placement began with; as they are now, when no call has changed any yet. */
@@ -233,19 +241,19 @@ export class Places {
   }
 
   #begin(placed: Chunk<'placement'>, tree: Digest): Digest {
-    const known = this.#beganOn(placed) ?? this.workspaces?.begin(identityOf(placed), tree) ?? tree
+    const known = this.#beganOn(placed) ?? this.#workspaces?.begin(identityOf(placed), tree) ?? tree
     this.#began.set(identityOf(placed), known)
     return known
   }
 
   #beganOn(placed: Chunk<'placement'>): Digest | undefined {
     const identity = identityOf(placed)
-    return this.#began.get(identity) ?? this.workspaces?.began(identity)
+    return this.#began.get(identity) ?? this.#workspaces?.began(identity)
   }
 
   #key(placed: Chunk<'placement'>, lane: Lane): string {
     const { openIn } = this.backends.get(placed.backend)
-    const isShared = openIn !== undefined && this.workspaces === undefined
+    const isShared = openIn !== undefined && this.#workspaces === undefined
     const placement = this.#placement(placed)
     return isShared ? placement : laneKey(placement, lane)
   }

@@ -3,7 +3,7 @@ import { RathError } from '../../base/errors.ts'
 import type { Json } from '../../base/json.ts'
 import { type JoinedFiles, type JoinRequest, provideFiles } from '../../session/files.ts'
 import type { Session } from '../../session/session.ts'
-import { currentContext, type RunContext } from '../context.ts'
+import { type Around, currentCall } from '../around.ts'
 import { errorOf, failureOf } from '../door.ts'
 import { scopeIn } from '../scope.ts'
 import type { Places } from './places.ts'
@@ -24,7 +24,7 @@ export function serveFiles(places: Places): Disposable {
 }
 
 async function join(request: JoinRequest): Promise<JoinedFiles> {
-  const context = currentContext()
+  const context = currentCall()
   if (context) return passJoin(request, context)
   const places = await keeperOf(request.sides.map(side => side.tree))
   return places.join(request)
@@ -36,7 +36,7 @@ async function changes(from: Digest, to: Digest) {
 }
 
 /** A merge of files is an effect: a replay takes its result from the record and touches no folder. */
-async function passJoin(request: JoinRequest, context: RunContext): Promise<JoinedFiles> {
+async function passJoin(request: JoinRequest, context: Around): Promise<JoinedFiles> {
   const { base, found, sides, into, onConflict } = request
   let cause: unknown
   const passed = await context.run.door.pass(
@@ -70,7 +70,7 @@ async function passJoin(request: JoinRequest, context: RunContext): Promise<Join
 }
 
 async function keeperOf(trees: readonly Digest[]): Promise<Places> {
-  const current = currentContext()?.runtime.places
+  const current = currentCall()?.runtime.places
   const others = [...all].flatMap(reference => reference.deref() ?? []).reverse()
   for (const places of current ? [current, ...others] : others) {
     const { workspaces } = places

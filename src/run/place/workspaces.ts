@@ -8,13 +8,14 @@ import { type ForkedFolder, ForkedFolders } from '../../sandbox/workspace/fork/f
 import { ObjectStore } from '../../sandbox/workspace/objects.ts'
 import { Workspace } from '../../sandbox/workspace/workspace.ts'
 import type { FileChange } from '../../session/chunk.ts'
+import type { KeptFiles } from './kept-files.ts'
 import { PlaceFiles } from './place-files.ts'
 
 /**
  * What a runtime keeps of the files that its sessions work on: the trees, and the folders of branches. Both lie outside every workspace,
  * under `OPENRATH_HOME` or `~/.openrath`, and are made when first used.
  */
-export class Workspaces {
+export class Workspaces implements KeptFiles {
   readonly folder: string
   #objects: Promise<ObjectStore> | undefined
   #forks: Promise<ForkedFolders> | undefined

@@ -128,7 +128,8 @@ export function memorySpan({ op, memory, query, entry, ref }: JsonObject): Effec
   const operation = memoryOperations[op as string] ?? String(op)
   const store = memory as string
   return {
-    name: `${operation} ${store}`,
+    // Stores may be called after folders, and names of spans are to be few.
+    name: operation,
     kind: spanKind.client,
     timed: 'operation',
     measured: { 'gen_ai.operation.name': operation, 'gen_ai.provider.name': 'openrath' },

@@ -5,7 +5,6 @@ import {
   type ChunkRow,
   type EntryName,
   type EntryRow,
-  entryKey,
   type IndexWords,
   type Place,
   type StoreDriver,
@@ -23,7 +22,7 @@ export function memoryDriver(): StoreDriver {
   const blobs = new Map<Digest, BlobRow & { readonly written: number }>()
   const tags = new Map<string, string>()
   const runs = new Map<string, RunRow>()
-  const entries = new Map<string, EntryRow>()
+  const journals = new Map<string, MemoryJournal>()
   const words = new Map<Digest, Set<string>>()
   const watchers = new Set<() => void>()
   let sequence = 0
@@ -63,7 +62,11 @@ export function memoryDriver(): StoreDriver {
     }
     for (const [tag, id] of unit.tags) id === null ? tags.delete(tag) : tags.set(tag, id)
     for (const row of runRows) runs.set(row.id, row)
-    for (const row of entryRows) entries.set(entryKey(row), row)
+    for (const row of entryRows) {
+      let journal = journals.get(row.run)
+      if (journal === undefined) journals.set(row.run, (journal = new MemoryJournal()))
+      journal.set(row)
+    }
   }
 
   return {
@@ -74,7 +77,7 @@ export function memoryDriver(): StoreDriver {
       const unit = new Unit({
         sessions: found(touched.sessions, rowOf),
         runs: found(touched.runs, id => runs.get(id)),
-        entries: found(touched.entries, name => entries.get(entryKey(name))),
+        entries: found(touched.entries, name => journals.get(name.run)?.get(name)),
       })
       decide(unit)
       apply(unit)
@@ -139,10 +142,10 @@ export function memoryDriver(): StoreDriver {
         .slice(0, limit)
     },
     async entryRow(run, key, occurrence) {
-      return entries.get(entryKey({ run, key, occurrence } satisfies EntryName))
+      return journals.get(run)?.get({ key, occurrence })
     },
     async entryRows(run) {
-      return [...entries.values()].filter(entry => entry.run === run)
+      return [...(journals.get(run)?.rows ?? [])]
     },
 
     async unindexed(limit) {
@@ -185,7 +188,9 @@ export function memoryDriver(): StoreDriver {
           reached.add(id)
       }
       const lost = [...chunks.values()].filter(chunk => !reached.has(chunk.id))
-      const needed = new Set([...entries.values()].flatMap(entry => entry.blobs))
+      const needed = new Set<Digest>()
+      for (const { rows } of journals.values())
+        for (const row of rows) for (const id of row.blobs) needed.add(id)
       for (const chunk of chunks.values())
         if (reached.has(chunk.id)) for (const id of chunk.blobs) needed.add(id)
       const loose = [...blobs.values()].filter(blob => !needed.has(blob.id) && blob.written < before)
@@ -206,6 +211,34 @@ export function memoryDriver(): StoreDriver {
     },
   }
 }
+
+/** The entries of one run, in the order in which they were first written. */
+class MemoryJournal {
+  readonly rows: EntryRow[] = []
+  /** By key, the places of its occurrences. */
+  readonly #places = new Map<string, number[]>()
+
+  get({ key, occurrence }: Omit<EntryName, 'run'>): EntryRow | undefined {
+    for (const place of this.#places.get(key) ?? none) {
+      const row = this.rows[place] as EntryRow
+      if (row.occurrence === occurrence) return row
+    }
+    return undefined
+  }
+
+  set(row: EntryRow): void {
+    const places = this.#places.get(row.key)
+    const known = places?.find(place => this.rows[place]?.occurrence === row.occurrence)
+    if (known !== undefined) this.rows[known] = row
+    else {
+      const place = this.rows.push(row) - 1
+      if (places) places.push(place)
+      else this.#places.set(row.key, [place])
+    }
+  }
+}
+
+const none: readonly number[] = []
 
 function found<K, V>(keys: Iterable<K>, look: (key: K) => V | undefined): V[] {
   const rows: V[] = []

@@ -94,7 +94,6 @@ function partsOf(dossier: Dossier): PagePart[] {
       body: answer ? textBlock(answer, 'prose') : none('Nothing was answered.'),
     },
     { id: 'patch', name: 'Final patch', body: patchSection(patch), size: patch.files.length },
-    { id: 'proof', name: 'What this proves', body: proofSection(dossier) },
     { id: 'graph', name: 'Session graph', body: graphSection(dossier), size: sessions.length },
     { id: 'branches', name: 'Branches', body: branchSection(dossier), size: branches.length },
     { id: 'approvals', name: 'Approvals', body: approvalSection(dossier), size: approvals.length },
@@ -104,6 +103,7 @@ function partsOf(dossier: Dossier): PagePart[] {
     { id: 'memory', name: 'Memory', body: memorySection(dossier), size: memory.length },
     { id: 'cost', name: 'Tokens and cost', body: spendingSection(dossier) },
     { id: 'prompts', name: 'Instructions', body: promptSection(dossier), size: prompts.length },
+    { id: 'proof', name: 'What this proves', body: proofSection(dossier) },
     {
       id: 'record',
       name: 'Record',

@@ -151,14 +151,16 @@ export function promptSection({ prompts }: Dossier): Content {
 
 export function proofSection({ statements, integrity }: Dossier): Content {
   const { heads } = integrity
-  return html`<div class="proof"><div><h3>Proven</h3>${statementList(statements.filter(({ proven }) => proven))}</div><div><h3>Not proven</h3>${statementList(statements.filter(({ proven }) => !proven))}</div></div>
-<h3>Heads</h3><ol class="heads">${folded(
+  const part = (name: string, wanted: boolean) =>
+    html`<div class="proof"><h3>${name}</h3>${statementList(statements.filter(({ proven }) => proven === wanted))}</div>`
+  return html`${part('Proven', true)}${part('Not proven', false)}
+<div class="proof"><h3>Heads</h3><ol class="heads">${folded(
     heads.map(
       ({ session, head }, i) =>
         html`<li><code>${head}</code> <span class="meta">session ${shortId(session)}${i === 0 ? ', the result' : ''}</span></li>`,
     ),
     'head',
-  )}</ol>`
+  )}</ol></div>`
 }
 
 function statementList(statements: readonly Statement[]): Content {

@@ -152,8 +152,8 @@ td { white-space: nowrap; } td:has(.steps) { white-space: normal; }
   .step .n::before { content: "#"; }
 }
 
-.proof { display: grid; gap: 0 2.5rem; grid-template-columns: repeat(auto-fit, minmax(min(17rem, 100%), 1fr)); }
-.proof h3 { margin-top: 0; } .proof > div + div { margin-top: 0; } .proof > div { margin-bottom: 1rem; }
+.proof { margin-bottom: 1.2rem; } .proof h3 { margin: .45rem 0 .2rem; }
+@media (min-width: 46rem) { .proof { display: grid; grid-template-columns: 7rem minmax(0, 1fr); gap: 0 1.5rem; } }
 .statements li { padding: .4rem 0; border-top: 1px solid var(--line); font-size: .95rem; }
 .statements li:first-child { border-top: 0; }
 .heads li { padding: .15rem 0; } .digest { color: var(--soft); }

@@ -44,6 +44,7 @@ export function isolatedBackend(options: IsolatedOptions = {}): SandboxBackend {
       known ??= capabilitiesHere()
       return known
     },
+    reachesOut: spec => typeof spec === 'object' && Boolean(spec.network),
     async probe() {
       try {
         await using _ = await openIsolated(undefined, undefined, options, this.capabilities)

@@ -21,6 +21,7 @@ import type {
   SandboxSpec,
 } from '../../spec.ts'
 import { launchLocal } from './launch.ts'
+import { endLeftBy } from './left-by.ts'
 import { parseLocalSpec } from './local-spec.ts'
 import { ProcessWindow } from './process-window.ts'
 import { endTree, findsAll, killTree } from './processes.ts'
@@ -71,6 +72,7 @@ export function localBackend(options: LocalOptions = {}): SandboxBackend {
       check(signal)
       return openLocal(folder, spec, options)
     },
+    endLeftBy,
   })
 }
 

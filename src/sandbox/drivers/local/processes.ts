@@ -41,10 +41,15 @@ const patience = 2000
 /** Kills a tree and waits until nothing of it is left. A process that forks faster than it is found is found in the next round. */
 export async function endTree(tree: Tree): Promise<void> {
   killTree(tree)
+  await endFound(() => findTree(tree))
+}
+
+/** The same for whatever is found. */
+export async function endFound(find: () => readonly number[]): Promise<void> {
   const start = performance.now()
-  while (findTree(tree).length > 0 && performance.now() - start < patience) {
+  for (let found = find(); found.length > 0 && performance.now() - start < patience; found = find()) {
+    for (const pid of found) kill(pid)
     await pause(2)
-    killTree(tree)
   }
 }
 
@@ -82,7 +87,7 @@ function findTree({ mark, leader, since }: Tree): number[] {
 }
 
 /** Empty for a process that has ended, undefined for one that is not ours to read. */
-function environmentOf(pid: number): Buffer | undefined {
+export function environmentOf(pid: number): Buffer | undefined {
   try {
     return readFileSync(`/proc/${pid}/environ`)
   } catch {
@@ -90,7 +95,7 @@ function environmentOf(pid: number): Buffer | undefined {
   }
 }
 
-function inheritedBy(pid: number): string {
+export function inheritedBy(pid: number): string {
   try {
     return readlinkSync(`/proc/${pid}/fd/${markFile}`)
   } catch {

@@ -60,7 +60,7 @@ export async function isWritten(connection: Connection, { n, id }: Written): Pro
 /** True for chunks of its own, one behind the other and behind the session's newest, and nothing else. */
 function isExtension(unit: Unit, chunks: readonly ChunkRow[], before: SessionRow, row: SessionRow): boolean {
   if (chunks.length === 0 || chunks.length > mostChunks || chunks.at(-1)?.id !== row.head) return false
-  if (unit.blobs.size + unit.tags.size + unit.changedRuns.size + unit.changedEntries.size > 0) return false
+  if (unit.blobs.size + unit.tags.size + unit.changedRuns.size + unit.changedEntries.length > 0) return false
   return chunks.every(
     (chunk, i) =>
       chunk.session === row.id &&

@@ -1,0 +1,25 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Session } from '../session/session.ts'
+import type { Door } from './door.ts'
+import type { Places } from './place/places.ts'
+import type { Scope } from './scope.ts'
+
+/** What code deep inside a call may know of it; `RunContext` is all of it. */
+export interface Around {
+  readonly run: { readonly door: Door }
+  readonly scope: Scope
+  readonly by: string
+  readonly input: Session | undefined
+  readonly runtime: { readonly places: Places }
+}
+
+const storage = new AsyncLocalStorage<Around>()
+
+/** The call that the running code is inside of, if it is inside one. */
+export function currentCall(): Around | undefined {
+  return storage.getStore()
+}
+
+export function runInCall<T>(call: Around, work: () => T): T {
+  return storage.run(call, work)
+}

@@ -1,0 +1,137 @@
+import { existsSync, readdirSync, utimesSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { Session } from '../../src/session/session.ts'
+import { Project } from './make.ts'
+
+interface Finding {
+  readonly what: string
+  readonly state: string
+  readonly found: string
+  readonly fix?: string
+}
+
+test('doctor says what works and what to fix, and never a key', () => {
+  const project = new Project()
+  const key = 'sk-0123456789abcdef'
+  const { status, stdout } = project.run({ args: ['doctor', '--json'], env: { OPENAI_API_KEY: key } })
+  expect(stdout).not.toContain(key)
+  const { findings } = JSON.parse(stdout) as { findings: Finding[] }
+  const of = (what: string) => findings.find(finding => finding.what === what)
+  expect(status).toBe(0)
+  expect(of('node')).toMatchObject({ state: 'ok' })
+  expect(of('key openai')).toMatchObject({ state: 'ok', found: 'OPENAI_API_KEY is set' })
+  expect(of('key anthropic')).toMatchObject({ state: 'missing' })
+  expect(of('default model')?.fix).toContain('OPENAI_DEFAULT_MODEL')
+  expect(of('sandbox local')).toMatchObject({ state: 'ok' })
+  expect(of('sandbox opensandbox')).toMatchObject({ state: 'missing' })
+  expect(of('branches of files')).toMatchObject({ state: 'ok' })
+  expect(of('memory local')).toMatchObject({ state: 'ok' })
+  expect(of('store')?.found).toContain('made when something is first run')
+  expect(existsSync(join(project.folder, '.openrath'))).toBe(false)
+})
+
+test('doctor exits 1 when the store cannot be used', () => {
+  const project = new Project({
+    '.openrath/rath.db': 'this is no database, and long enough to be taken for one',
+  })
+  const { status, stdout } = project.rath('doctor')
+  expect(status).toBe(1)
+  expect(stdout).toMatch(/✗ store /)
+})
+
+test('doctor tells the format of a store', () => {
+  const project = new Project()
+  project.keep(Session.fromUserMessage('hi'))
+  expect(project.rath('doctor').stdout).toMatch(/✓ store +sqlite:.*rath\.db, format \d+, last session \d{4}-/)
+})
+
+test('init writes a project that runs without a key, and overwrites nothing', () => {
+  const project = new Project()
+  const { status, stdout } = project.rath('init', 'My Agents')
+  expect(status).toBe(0)
+  expect(stdout).toContain('npx rath run workflow.ts')
+  expect(JSON.parse(project.read('My Agents/package.json'))).toMatchObject({
+    name: 'my-agents',
+    type: 'module',
+  })
+  project.link('My Agents')
+  const ran = project.run({ args: ['run', 'workflow.ts', 'Why is the sky blue?'], cwd: 'My Agents' })
+  expect(ran.status, ran.stderr).toBe(0)
+  expect(ran.stdout).toBe('It leaves out why: short waves scatter more.\n')
+  expect(project.run({ args: ['replay', 'last'], cwd: 'My Agents' }).status).toBe(0)
+
+  project.write('My Agents/workflow.ts', 'mine')
+  const again = project.rath('init', 'My Agents')
+  expect(again.status).toBe(2)
+  expect(again.stderr).toContain('nothing was written')
+  expect(project.read('My Agents/workflow.ts')).toBe('mine')
+})
+
+const writer = `import { Agent } from 'openrath'
+import { scripted } from 'openrath/testing'
+export default new Agent('Write.', {
+  name: 'writer',
+  model: scripted(({ messages }) => {
+    const last = messages.at(-1)
+    if (last?.role === 'tool') return 'Written.'
+    const content = last?.role === 'user' ? (last.content[0] as { text: string }).text : ''
+    return { toolCalls: [{ name: 'write_workspace_file', args: { path: 'a.txt', content } }] }
+  }),
+})
+`
+
+test('gc frees what nothing reaches, keeps files that a session speaks of, and says so', () => {
+  const project = new Project({ 'writer.ts': writer, 'work/.keep': '', 'there/.keep': '' })
+  const write = (text: string) => project.rath('run', 'writer.ts', '--local', 'work', '--tag', text, text)
+  expect(write('one').status).toBe(0)
+  expect(write('two').status).toBe(0)
+  const dry = project.json<{ dryRun: boolean; store: { chunks: number } }>([
+    'gc',
+    '--dry-run',
+    '--older-than',
+    '0s',
+  ])
+  expect(dry).toMatchObject({ dryRun: true, store: { chunks: 0 } })
+  expect(project.rath('gc', '--dry-run', '--files').status).toBe(2)
+
+  // What is young stays whoever needs it, so all of it is made old.
+  const age = () => {
+    const objects = join(project.home, 'workspaces/objects')
+    for (const entry of readdirSync(objects, { recursive: true, withFileTypes: true })) {
+      if (entry.isFile()) utimesSync(join(entry.parentPath, entry.name), 0, 0)
+    }
+  }
+  const collect = (...also: string[]) => {
+    age()
+    return project.json<{ files: { trees: number; removed: number } }>(['gc', '--files', ...also]).files
+  }
+  const elsewhere = ['--store', 'sqlite:other.db']
+  // The last state of a folder stays too, so that there has to be another behind the one that is watched.
+  for (const text of ['three', 'four']) {
+    const { status } = project.rath('run', 'writer.ts', '--local', 'there', ...elsewhere, '--tag', text, text)
+    expect(status).toBe(0)
+  }
+  expect(collect('--also-store', 'sqlite:other.db').removed).toBe(0)
+  expect(project.rath('blame', 'there/a.txt', '--session', 'three', ...elsewhere).stdout).toContain('three')
+  expect(collect().removed).toBeGreaterThan(0)
+  // Every state of the files that this store speaks of is still there to be looked into.
+  expect(project.rath('blame', 'work/a.txt', '--session', 'one').stdout).toContain('one')
+  expect(project.rath('bisect', 'two', '--', 'grep -q one a.txt')).toMatchObject({ status: 0 })
+  expect(project.rath('blame', 'there/a.txt', '--session', 'three', ...elsewhere).status).toBe(1)
+})
+
+test('gc takes away what deleted sessions left in the store', () => {
+  const project = new Project({
+    'forget.ts':
+      "import { openStore } from 'openrath'\nawait using store = await openStore()\nawait store.sessions.delete(process.argv[2] as string)\n",
+  })
+  const id = project.keep(Session.fromUserMessage('Forget me.'))
+  project.keep(Session.fromUserMessage('Keep me.'))
+  expect(project.program(process.execPath, 'forget.ts', id).status).toBe(0)
+  const args = ['gc', '--older-than', '0s']
+  expect(project.json<{ store: object }>([...args, '--dry-run']).store).toMatchObject({ chunks: 1 })
+  expect(project.rath(...args).stdout).toMatch(/^store +1 chunk and \d+ blobs?, .* gone\n/)
+  expect(project.json<{ store: object }>(args).store).toMatchObject({ chunks: 0 })
+  expect(project.rath('ls').stdout).toContain('Keep me.')
+})

@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest'
+import { Session } from '../../src/session/session.ts'
+import { greeter, Project } from './make.ts'
+
+test('what is exported can be verified from the file alone, and imported elsewhere', () => {
+  const project = new Project({ 'greeter.ts': greeter })
+  project.rath('run', 'greeter.ts', 'hi')
+  expect(project.rath('export', 'last', '-o', 'run.jsonl').stderr).toContain('rath verify run.jsonl')
+  expect(project.rath('verify', 'run.jsonl')).toMatchObject({ status: 0, stderr: '' })
+  expect(project.json<{ ok: boolean; runs: number }>(['verify', 'run.jsonl'])).toMatchObject({
+    ok: true,
+    runs: 1,
+  })
+  expect(project.rath('import', 'run.jsonl', '--store', 'sqlite:other.db').stdout).toMatch(
+    /^3 sessions and 1 run /,
+  )
+  const there = ['--store', 'sqlite:other.db']
+  expect(project.rath('replay', 'last', ...there).stdout).toContain('same: run ')
+  expect(project.rath('import', 'run.jsonl', ...there).stdout).toContain('1 run there already')
+  expect(project.rath('export').stdout.split('\n').length).toBeGreaterThan(5)
+})
+
+test('a changed byte is found and named, and such a file is not imported', () => {
+  const project = new Project()
+  const id = project.keep(Session.fromUserMessage('The door is teal.'))
+  project.rath('export', id, '-o', 'good.jsonl')
+  project.write('bad.jsonl', project.read('good.jsonl').replace('teal', 'tael'))
+  const { status, stdout } = project.rath('verify', 'bad.jsonl')
+  expect(status).toBe(1)
+  expect(stdout).toContain(id)
+  expect(stdout).toContain('chunk 0')
+  expect(project.rath('import', 'bad.jsonl', '--store', 'sqlite:other.db').status).toBe(1)
+  expect(project.rath('ls', '--store', 'sqlite:other.db').stderr).toContain('there is no store')
+  expect(project.rath('verify', id).stdout).toMatch(/^ok: 1 chunk of session /)
+})
+
+test('a signature is made with a key of yours and checked against the keys you trust', () => {
+  const project = new Project()
+  project.keep(Session.fromUserMessage('hi'))
+  expect(project.rath('export', '--sign', '-o', 'x.jsonl').stderr).toContain('There is no key')
+  const made = project.json<{ folder: string; keys: { publicKey: string }[] }>(['keys', '--new'])
+  project.write('mine.pem', made.keys[0]?.publicKey as string)
+  project.write(
+    'other.pem',
+    project.json<typeof made>(['keys', '--new', 'other']).keys[0]?.publicKey as string,
+  )
+  expect(project.json<typeof made>(['keys']).keys).toHaveLength(2)
+  expect(JSON.stringify(project.json(['keys']))).not.toContain('PRIVATE')
+  expect(project.rath('export', '--sign', '-o', 'signed.jsonl').status).toBe(0)
+  expect(project.rath('verify', 'signed.jsonl', '--key', 'mine.pem').status).toBe(0)
+  expect(project.rath('verify', 'signed.jsonl', '--key', 'other.pem').status).toBe(1)
+})
+
+test('a session is exported for other programs', () => {
+  const project = new Project({ 'greeter.ts': greeter })
+  project.rath('run', 'greeter.ts', 'hi')
+  const as = (format: string) => JSON.parse(project.rath('export', 'last', '--format', format).stdout)
+  expect(as('openai')).toEqual([
+    { role: 'user', content: 'hi' },
+    { role: 'assistant', content: 'Hello.' },
+  ])
+  expect(as('ui').map((message: { role: string }) => message.role)).toEqual(['user', 'assistant'])
+  expect(JSON.stringify(as('atif'))).toContain('Greet.')
+  expect(project.rath('export', 'last', '--format', 'preference')).toMatchObject({ status: 0, stdout: '' })
+  expect(project.rath('export', '--format', 'openai').status).toBe(2)
+})
+
+test('a dossier of a run is a page, Markdown or data', () => {
+  const project = new Project({ 'greeter.ts': greeter })
+  project.rath('run', 'greeter.ts', 'hi')
+  expect(project.rath('dossier', 'last', '-o', 'run.html')).toMatchObject({ status: 0, stdout: '' })
+  expect(project.read('run.html')).toMatch(/^<!doctype html>/)
+  expect(project.read('run.html')).toContain('Hello.')
+  expect(project.rath('dossier', 'last', '--md').stdout).toContain('Hello.')
+  const { environment } = JSON.parse(project.rath('dossier', 'last', '--json').stdout)
+  expect(environment.node).toBe(process.version)
+  expect(project.rath('dossier', 'last', '--md', '--json').status).toBe(2)
+})

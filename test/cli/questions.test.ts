@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest'
+import { Project } from './make.ts'
+
+/** Writes two lines, then breaks the second, then adds a third. */
+const builder = `import { Agent } from 'openrath'
+import { scripted } from 'openrath/testing'
+const steps = ['good\\n', 'good\\nfine\\n', 'good\\nbroken\\n', 'good\\nbroken\\nmore\\n']
+export default new Agent('Build.', {
+  name: 'builder',
+  model: scripted((request, n) => {
+    const content = steps[n]
+    return content === undefined ? 'Built.' : { text: \`step \${n}\`, toolCalls: [{ name: 'write_workspace_file', args: { path: 'out.txt', content } }] }
+  }),
+})
+`
+
+const built = () => {
+  const project = new Project({ 'builder.ts': builder, 'work/.keep': '' })
+  const { status, stderr } = project.rath('run', 'builder.ts', '--local', 'work', 'build')
+  expect(status, stderr).toBe(0)
+  return project
+}
+
+test('blame names the chunk, agent and model behind each line of a file, and behind a statement', () => {
+  const project = built()
+  const { stdout, stderr } = project.rath('blame', 'work/out.txt')
+  expect(stdout, stderr).toMatch(/^.*builder.* 1 good\n.*builder.* 2 broken\n.*builder.* 3 more\n$/)
+  const { lines } = project.json<{ lines: { text: string; producer: { index: number } }[] }>([
+    'blame',
+    'work/out.txt',
+  ])
+  expect(new Set(lines.map(({ producer }) => producer.index)).size).toBe(3)
+  const one = project.rath('blame', 'work/out.txt:2').stdout
+  expect(one).toContain('2 broken')
+  expect(one).toContain('Build.')
+  expect(project.rath('blame', 'work/out.txt:9').status).toBe(1)
+  expect(project.rath('blame', 'last', '2').stdout).toContain('scripted/model')
+  expect(project.rath('blame', 'nothing.txt').stderr).toContain('no run has changed nothing.txt')
+})
+
+test('bisect finds the first step after which a command fails', () => {
+  const project = built()
+  const { status, stdout, stderr } = project.rath('bisect', 'last', '--', '! grep -q broken out.txt')
+  expect(status, stderr).toBe(0)
+  expect(stderr).toMatch(/fail state \d/)
+  expect(stdout).toContain('builder')
+  const found = project.json<{ result: string; first: { producer: { index: number } } }>([
+    'bisect',
+    'last',
+    '--',
+    '! grep -q broken out.txt',
+  ])
+  expect(found.result).toBe('found')
+  const at = found.first.producer.index
+  const chunk = project.rath(
+    'show',
+    project.rath('ls', '-q', '-n', '1').stdout.trim(),
+    '--chunk',
+    String(at),
+    '--json',
+  ).stdout
+  expect(JSON.parse(chunk)).toMatchObject({ kind: 'tool-result', args: { content: 'good\nbroken\n' } })
+})
+
+test('memory lists, finds, reads and forgets what agents remember', () => {
+  const project = new Project({
+    'remember.ts': `import { Agent, createRuntime } from 'openrath'
+const agent = new Agent('x', { model: { id: 'none', answer: () => Promise.reject(new Error('not asked')) }, memory: 'local' })
+await agent.remember('The user likes compact summaries.')
+await agent.remember('The door is teal.')
+`,
+  })
+  const { status, stderr } = project.program(process.execPath, 'remember.ts')
+  expect(status, stderr).toBe(0)
+  const { entries } = project.json<{ entries: { id: string; text: string }[] }>(['memory', 'list'])
+  expect(entries.map(({ text }) => text)).toEqual(['The door is teal.', 'The user likes compact summaries.'])
+  const { hits } = project.json<{ hits: { id: string; text: string }[] }>([
+    'memory',
+    'find',
+    'compact',
+    'summaries',
+  ])
+  expect(hits[0]?.text).toBe('The user likes compact summaries.')
+  const id = entries[0]?.id as string
+  expect(project.rath('memory', 'read', id).stdout).toContain('The door is teal.')
+  expect(project.rath('memory', 'tree').stdout).toContain('2 entries')
+  expect(project.rath('memory', 'forget', id).stdout).toBe('1 entry forgotten.\n')
+  expect(project.rath('memory', 'read', id)).toMatchObject({ status: 1, stdout: '' })
+  expect(project.rath('memory', 'list').stdout).not.toContain('teal')
+})
