@@ -23,7 +23,7 @@ export default defineConfig({
       },
       { test: { name: 'tool', include: ['test/tool/**/*.test.ts'], testTimeout: 60_000 } },
       { test: { name: 'flow', include: ['test/flow/**/*.test.ts'] } },
-      { test: { name: 'run', include: ['test/run/**/*.test.ts'] } },
+      { test: { name: 'run', include: ['test/run/**/*.test.ts'], hookTimeout: 60_000 } },
       { test: { name: 'sandbox', include: ['test/sandbox/**/*.test.ts'], testTimeout: 60_000 } },
       {
         test: {

@@ -5,6 +5,8 @@ interface Described {
   readonly summary: string
   readonly options: readonly Option[]
   readonly arguments: readonly Argument[]
+  /** What stands in the place of its first argument. */
+  readonly words: string | undefined
 }
 
 /** Words that complete an argument: its choices, the ids in the store, or files. */
@@ -18,12 +20,17 @@ function wordsFor(
 }
 
 function described(program: Command): Described[] {
-  return program.commands.map(command => ({
-    name: command.name(),
-    summary: command.summary(),
-    options: command.options,
-    arguments: command.registeredArguments,
-  }))
+  return program.commands.map(command => {
+    const [first] = command.registeredArguments
+    const parts = command.commands.map(part => part.name()).join(' ')
+    return {
+      name: command.name(),
+      summary: command.summary(),
+      options: command.options,
+      arguments: command.registeredArguments,
+      words: parts || (first && wordsFor(first, first.name())),
+    }
+  })
 }
 
 const flagsOf = ({ short, long }: Option) => [short, long].filter(flag => flag !== undefined)
@@ -33,8 +40,7 @@ export function bashScript(program: Command): string {
   const all = described(program)
   const cases = all.map(command => {
     const flags = command.options.flatMap(flagsOf).join(' ')
-    const first = command.arguments[0]
-    const words = first && wordsFor(first, first.name())
+    const { words } = command
     const choices = command.options
       .filter(option => option.argChoices)
       .map(option => {
@@ -86,6 +92,7 @@ export function zshScript(program: Command): string {
       const quote = words && !argument.argChoices ? '"' : "'"
       return `${quote}${argument.variadic ? '*' : ''}:${argument.name()}:${list}${quote}`
     })
+    if (places.length === 0 && command.words) places.push(`':command:(${command.words})'`)
     return `    ${command.name}) _arguments ${[...options, ...places].join(' ')} ;;`
   })
   return [
@@ -114,8 +121,7 @@ export function fishScript(program: Command): string {
       const choices = option.argChoices ? ` -x -a '${option.argChoices.join(' ')}'` : value
       return `complete -c rath ${within}${short} -l ${option.long?.slice(2)}${choices} -d '${quoted(option.description)}'`
     })
-    const first = command.arguments[0]
-    const words = first && wordsFor(first, first.name())?.replace(/^\$(?=\()/, '')
+    const words = command.words?.replace(/^\$(?=\()/, '')
     const place = words ? [`complete -c rath ${within} -f -a '${words}'`] : []
     return [
       `complete -c rath -n __fish_use_subcommand -f -a ${command.name} -d '${quoted(command.summary)}'`,

@@ -1,9 +1,28 @@
 import type { RunEvent } from '../run/event.ts'
+import type { Chunk } from '../session/chunk.ts'
 import type { Output } from './output.ts'
 import { count, duration, oneLine } from './text.ts'
 
 const frames = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
 const interval = 100
+
+export interface ProgressOptions {
+  /** Nothing is said. */
+  readonly quiet?: boolean
+  readonly now?: () => number
+  /** What the spinner says until something else happens. */
+  readonly doing?: string
+}
+
+/** Turns the spinner of a terminal while something is done. */
+export async function whileWorking<T>(
+  output: Output,
+  doing: string,
+  work: (progress: Progress) => Promise<T>,
+): Promise<T> {
+  using progress = new Progress(output, { doing })
+  return await work(progress)
+}
 
 /** What a long piece of work is at: a line for each thing that happens, and on a terminal a spinner with time and tokens below them. */
 export class Progress implements Disposable {
@@ -12,15 +31,14 @@ export class Progress implements Disposable {
   readonly #now: () => number
   readonly #began: number
   #timer: NodeJS.Timeout | undefined
-  #tokens = 0
-  #doing = ''
+  /** Unknown until a model has answered: not all work asks one. */
+  #tokens: number | undefined
+  #doing: string
   #frame = 0
   #isShown = false
 
-  constructor(
-    output: Output,
-    { quiet = false, now = Date.now }: { quiet?: boolean; now?: () => number } = {},
-  ) {
+  constructor(output: Output, { quiet = false, now = Date.now, doing = '' }: ProgressOptions = {}) {
+    this.#doing = doing
     this.#output = output
     this.#quiet = quiet
     this.#now = now
@@ -30,15 +48,11 @@ export class Progress implements Disposable {
 
   readonly onEvent = (event: RunEvent): void => {
     if (event.type === 'chunk' && event.chunk.kind === 'assistant') {
-      this.#tokens += event.chunk.usage?.totalTokens ?? 0
+      this.#tokens = (this.#tokens ?? 0) + (event.chunk.usage?.totalTokens ?? 0)
     }
     this.#doing = doing(event) ?? this.#doing
     const text = happened(event)
     if (text) this.#say(event.by, text)
-  }
-
-  get tokens(): number {
-    return this.#tokens
   }
 
   /** A line above the spinner. */
@@ -80,7 +94,11 @@ export class Progress implements Disposable {
 
   #draw(): void {
     if (this.#timer === undefined) return
-    const facts = [duration(this.#now() - this.#began), count(this.#tokens, 'token'), this.#doing]
+    const facts = [
+      duration(this.#now() - this.#began),
+      this.#tokens !== undefined && count(this.#tokens, 'token'),
+      this.#doing,
+    ]
     const room = this.#output.width(this.#output.stderr) - 3
     this.#output.stderr.write(`${frames[this.#frame]} ${oneLine(facts.filter(Boolean).join(', '), room)}`)
     this.#isShown = true
@@ -100,6 +118,12 @@ function doing(event: RunEvent): string | undefined {
   return event.type === 'tool-call' ? `${event.by} uses ${event.call.name}` : undefined
 }
 
+/** The last answer of the outermost agent is the result, which is printed anyway. */
+function isOnTheWay(chunk: Chunk, by: string): boolean {
+  if (chunk.kind !== 'assistant') return false
+  return by.includes('/') || chunk.content.some(({ type }) => type === 'tool-call')
+}
+
 /** What has happened, for a line of its own. */
 function happened(event: RunEvent): string | undefined {
   switch (event.type) {
@@ -112,7 +136,7 @@ function happened(event: RunEvent): string | undefined {
     case 'approval-request':
       return `? ${event.question ?? event.tool ?? event.approval}`
     case 'chunk':
-      return event.chunk.kind === 'assistant' ? event.chunk.text : undefined
+      return isOnTheWay(event.chunk, event.by) ? event.chunk.text : undefined
     default:
       return undefined
   }

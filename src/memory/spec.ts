@@ -90,7 +90,7 @@ export interface NewMemory {
   readonly source?: MemorySource
   /** Tells the same thing written twice apart from two things: one entry for each key in a scope. */
   readonly key?: string
-  /** Written on a branch that may yet be rejected: only sessions on this lane see it until `commit` or `settle`. */
+  /** Written on a branch that may yet be rejected: only sessions on this lane, and on those forked off it, see it until a commit settles it. */
   readonly lane?: string
   /** `rejected`: what a branch learned that was not adopted; it is found, and says so. */
   readonly standing?: MemoryStanding

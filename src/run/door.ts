@@ -96,9 +96,8 @@ export class LiveDoor implements Door {
     this.#defined.add(digest)
     const write = (journal: Journal) =>
       journal.note({ key: digest, occurrence: 0, kind: definition, request: value() })
-    if (this.#journal) return write(this.#journal)
     try {
-      const opened = this.#options.open()
+      const opened = this.#journal ?? this.#options.open()
       if (opened instanceof Promise) opened.then(write, () => {})
       else write(opened)
     } catch {

@@ -1,3 +1,4 @@
+import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Json, JsonObject } from '../base/json.ts'
@@ -7,6 +8,7 @@ import type { RunStatus, Store } from '../store/spec.ts'
 import { type Door, LiveDoor } from './door.ts'
 import { Journal, usualLease } from './journal.ts'
 import type { RunRecord } from './record.ts'
+import { filesAfterTurn, type TurnName, wasCutOff } from './turn-files.ts'
 
 /** How a run is begun that is not simply a new one; see `runtime.run`, `resume` and `replay`. */
 export interface RunSetup {
@@ -78,6 +80,19 @@ export class Run {
   get isRecorded(): boolean {
     const { record, lender, door } = this.#setup
     return record !== undefined || lender !== undefined || door !== undefined
+  }
+
+  /** Whether an earlier process may have left files half-written. */
+  get wasCutOff(): boolean {
+    const { record } = this.#setup
+    return record !== undefined && wasCutOff(record)
+  }
+
+  /** The files after those calls of a turn that are on record, where they are not `from`, which the session knows. */
+  async filesAfter(turn: TurnName, from: Digest | undefined): Promise<Digest | undefined> {
+    const { record, lender } = this.#setup
+    const known = record ?? (await lender?.())
+    return known && filesAfterTurn(known, turn, from)
   }
 
   enter(): void {

@@ -34,7 +34,7 @@ export interface Runtime extends AsyncDisposable {
   readonly places: Places
   /** The memories of agents; each is opened when first needed. */
   readonly memories: Memories
-  /** What follows its runs; nothing unless telemetry was asked for. */
+  /** What follows its runs; nothing unless telemetry was asked for and somebody is told. */
   readonly tracing: Tracing | undefined
   /**
    * Brings the files of a session, as its last call left them, to the folder it was placed in, or to another one. What is there is kept before
@@ -119,6 +119,7 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
       if (typeof given !== 'object') await (await opened)?.close()
     }
   }
+  const telemetry = openTracing(options.telemetry, async value => (await open()).clean(value))
   const runtime: Runtime = {
     get store() {
       return open()
@@ -132,7 +133,9 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
     lease,
     places,
     memories,
-    tracing: openTracing(options.telemetry, async value => (await open()).clean(value)),
+    get tracing() {
+      return telemetry?.heard
+    },
     checkout: (session, folder) => places.checkout(session, folder),
     runs: {
       get: async id => (await open()).runs.get(id),

@@ -12,6 +12,7 @@ import type { RunContext } from './context.ts'
 import type { Asked } from './entry.ts'
 import { perform, performCaptured } from './perform.ts'
 import { answeringSession, runInEffect, scopeIn } from './scope.ts'
+import type { TurnName } from './turn-files.ts'
 
 /** One turn's calls at the door. */
 export interface ToolTurn {
@@ -27,6 +28,7 @@ export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn)
   const { tool } = call
   const { context, session } = turn
   const { tracing } = context.runtime
+  const name = { state: session.state, by: context.by, sample: scopeIn(context).sample }
   let cutOff: ToolRecord | undefined
   try {
     const { value, isRecorded } = await context.run.door.pass(
@@ -40,9 +42,7 @@ export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn)
       async at => {
         const sample = `${at.key.slice(0, 16)}.${at.occurrence}`
         const perform = () =>
-          runInEffect(context, sample, async () =>
-            withSession(await work(call, run, turn, at.begun !== undefined)),
-          )
+          runInEffect(context, sample, async () => withSession(await work(call, run, turn, name)))
         const record = await (tracing ? tracing.tool(call, session, context, at, perform) : perform())
         if (!wasCancelled(record, context)) return { value: record as unknown as Json }
         cutOff = record
@@ -58,19 +58,25 @@ export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn)
   }
 }
 
-/** Runs a tool for real. Where it was cut off before, or the files on record are not those in the folder, they are put back first. */
+/** Runs a tool for real. In a run that goes on, the files that belong to what is on record are put back first. */
 async function work(
   { tool }: PreparedCall,
   run: RunTool,
-  turn: ToolTurn,
-  begun: boolean,
+  { session, context, signal, open }: ToolTurn,
+  name: TurnName,
 ): Promise<ToolRecord> {
-  const { session, context, signal, open } = turn
   const { places } = context.runtime
   if (!changes(tool) || session.placement === undefined) return perform(run, open)
   const visit = { session, run: context.runId, signal }
-  const isOlder = begun && ruleOf(tool, turn) === 'workspace'
-  const putAway = isOlder || context.run.isRecorded ? await places.follow(visit, isOlder) : undefined
+  const { run: current } = context
+  const putAway = current.isRecorded
+    ? await places.follow(visit, {
+        // What it calls inside follows by itself, and knows better.
+        isOuter: tool.resumable === true,
+        isHalfWritten: current.wasCutOff,
+        after: tree => current.filesAfter(name, tree),
+      })
+    : undefined
   const record = await performCaptured(run, places.capture(visit))
   return putAway === undefined ? record : { ...record, evidence: { ...record.evidence, putAway } }
 }

@@ -21,7 +21,7 @@ test('a run prints its answer, says what happens on the way, and is recorded wit
   const project = greeting()
   const { status, stdout, stderr } = project.rath('run', 'greeter.ts', 'good', 'morning')
   expect({ status, stdout }).toEqual({ status: 0, stdout: 'Hello.\n' })
-  expect(stderr).toMatch(/^greeter Hello\.\nsession [\w-]{36}, \d+ tokens\n$/)
+  expect(stderr).toMatch(/^session [\w-]{36}, \d+ tokens\n$/)
   expect(project.rath('run', 'greeter.ts', '-q', 'again').stderr).toBe('')
   const { runs } = project.json<{ runs: { data: object; status: string }[] }>(['ls', 'runs'])
   expect(runs).toHaveLength(2)
@@ -142,6 +142,11 @@ test('Ctrl-C cancels a run, and it can be resumed', async () => {
   expect(stderr).toContain('Cancelling')
   expect(stderr).toMatch(/rath: cancelled\nGo on where it stood: rath resume [\w-]{36}\n$/)
   expect(project.json<{ runs: { status: string }[] }>(['ls', 'runs']).runs[0]?.status).toBe('cancelled')
+  project.write(
+    'quick.ts',
+    "import { scripted } from 'openrath/testing'\nexport default scripted(['Now.'])\n",
+  )
+  expect(project.rath('resume', 'last', '-m', 'quick.ts').stdout).toBe('Now.\n')
 })
 
 test('what was cut off in the middle waits for somebody who knows whether it happened', async () => {

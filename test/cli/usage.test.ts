@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { commands } from '../../src/cli/commands.ts'
 import { Session } from '../../src/session/session.ts'
@@ -50,9 +52,14 @@ test('every command has help with examples, and the program lists all of them', 
   }
 })
 
+test('the page about the command lists every one', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/cli.md'), 'utf8')
+  for (const name of Object.keys(commands)) expect(page).toMatch(new RegExp(`^\\| .*\`rath ${name}\\b`, 'm'))
+})
+
 test('every command that prints for people prints JSON too', () => {
   const project = new Project()
-  const speaksOtherwise = ['chat', 'completion', 'export', 'init', 'memory']
+  const speaksOtherwise = ['chat', 'completion', 'export', 'memory']
   for (const name of Object.keys(commands).filter(command => !speaksOtherwise.includes(command))) {
     expect(project.rath(name, '--help').stdout, name).toContain('--json')
   }
@@ -88,8 +95,8 @@ test('the completion scripts know every command and its options, and their shell
     expect(stdout).toContain('older-than')
   }
   project.write('rath.bash', project.rath('completion', 'bash').stdout)
-  const ask = `source ./rath.bash; COMP_WORDS=(rath ls --st); COMP_CWORD=2; _rath; echo "\${COMPREPLY[@]}"; COMP_WORDS=(rath ls --status wa); COMP_CWORD=3; _rath; echo "\${COMPREPLY[@]}"`
-  expect(project.program('bash', '-c', ask).stdout).toBe('--status --store\nwaiting\n')
+  const ask = `source ./rath.bash; COMP_WORDS=(rath ls --st); COMP_CWORD=2; _rath; echo "\${COMPREPLY[@]}"; COMP_WORDS=(rath ls --status wa); COMP_CWORD=3; _rath; echo "\${COMPREPLY[@]}"; COMP_WORDS=(rath memory f); COMP_CWORD=2; _rath; echo "\${COMPREPLY[@]}"`
+  expect(project.program('bash', '-c', ask).stdout).toBe('--status --store\nwaiting\nfind forget\n')
 })
 
 test('a command loads only what it needs: listing sessions loads no model, no sandbox and no flow', () => {

@@ -1,7 +1,6 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { vi } from 'vitest'
 import { type DossierOptions, dossierOf } from '../../src/evidence/dossier/dossier-of.ts'
 import { Agent } from '../../src/flow/agent.ts'
 import { Parallel } from '../../src/flow/parallel.ts'
@@ -45,12 +44,10 @@ export async function story() {
   const top = await mkdtemp(join(tmpdir(), 'dossier-'))
   const folder = join(top, 'work')
   await mkdir(folder)
-  vi.stubEnv('OPENRATH_HOME', join(top, 'home'))
   await writeFile(join(folder, 'slug.js'), "exports.slug = text => text.toLowerCase().replace(' ', '-')\n")
   await writeFile(join(folder, 'test.js'), test)
   const store = await openStore('memory:', { secrets: { DEPLOY_TOKEN: 'tok-1234567890' } })
-  const runtime = createRuntime({ store })
-  vi.unstubAllEnvs()
+  const runtime = withHome(join(top, 'home'), () => createRuntime({ store }))
   const publish = tool({
     name: 'publish',
     description: 'Publishes the package.',
@@ -120,6 +117,18 @@ export async function story() {
       await store.close()
       await rm(top, { recursive: true, force: true })
     },
+  }
+}
+
+/** A runtime keeps files under the home that is set when it is made. */
+function withHome<T>(home: string, make: () => T): T {
+  const { OPENRATH_HOME: before } = process.env
+  process.env.OPENRATH_HOME = home
+  try {
+    return make()
+  } finally {
+    if (before === undefined) delete process.env.OPENRATH_HOME
+    else process.env.OPENRATH_HOME = before
   }
 }
 

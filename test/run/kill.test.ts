@@ -78,7 +78,9 @@ it(`a run that is killed ${wanted} times, anywhere, ends as the undisturbed one 
   await using calmStore = await openStore(calm.store, { secrets: {} })
   const expected = await traces(calm, undisturbed, calmStore)
   expect(Object.keys(expected.files)).toEqual([
+    'after.txt',
     'camp.txt',
+    'fire.txt',
     'left.txt',
     'log.txt',
     'map.txt',

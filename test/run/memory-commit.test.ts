@@ -3,6 +3,7 @@ import { Workflow } from '../../src/flow/workflow.ts'
 import { extractionPrompt } from '../../src/run/memory/extract.ts'
 import { Session } from '../../src/session/session.ts'
 import { scripted } from '../../src/testing/scripted.ts'
+import { fresh } from './journal/make.ts'
 import { agentWith, ask, failureOf, kinds } from './make.ts'
 import { memories, open, said } from './memory/make.ts'
 
@@ -67,6 +68,29 @@ describe('a commit without a model', () => {
     const out = await agent(ask())
     expect(out.text).toBe('Done.')
     expect(memories(out)).toMatchObject([{ op: 'commit', error: 'the disk is full' }])
+  })
+})
+
+describe('secrets', () => {
+  it('that the runtime keeps out of its store are kept out of memories, too', async () => {
+    const memory = await open()
+    const { runtime } = await fresh({ secrets: { DOOR_CODE: 'sk-12345678' } })
+    const model = scripted(({ messages }) => notes({ text: said(messages).at(-1)?.split('\n').at(-1) ?? '' }))
+    const { agent } = agentWith(['Ok.'], { memory, commitOnForward: true })
+    const team = new (class Team extends Workflow {
+      async forward(session: Session) {
+        await agent.remember('The remembered code is sk-12345678.', { tags: ['sk-12345678'] })
+        await agent.commit(Session.fromUserMessage('The extracted code is sk-12345678.'), { model })
+        return agent(session)
+      }
+    })()
+    const out = await runtime.run(team, ask('The said code is sk-12345678.'))
+    const { entries } = await memory.list()
+    expect(JSON.stringify([entries, model.calls, out.toJSONL()])).not.toContain('sk-12345678')
+    for (const how of ['remembered', 'extracted', 'said'])
+      expect(entries.map(({ text }) => text)).toContainEqual(
+        expect.stringContaining(`${how} code is [redacted:DOOR_CODE]`),
+      )
   })
 })
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Compressor } from '../../src/flow/compressor.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import type { MemoryStore } from '../../src/memory/spec.ts'
@@ -70,6 +70,23 @@ describe('the memory of an agent', () => {
       ['default', 'team'].map(name => existsSync(join(cwd, '.openrath/memory', name, 'memory.db'))),
     ).toEqual([true, true])
   }, 60_000)
+
+  it('a preset that is no object, or that names a server, is refused', async () => {
+    const home = folder()
+    const providers = { odd: 7, far: { backend_kind: 'openviking', url: 'https://elsewhere.example' } }
+    writeFileSync(join(home, 'config.json'), JSON.stringify({ memory: { providers } }))
+    vi.stubEnv('OPENRATH_HOME', home)
+    onTestFinished(() => void vi.unstubAllEnvs())
+    for (const [memory, message] of [
+      ['odd', 'memory.providers.odd must be an object, not 7'],
+      ['far', 'a config file cannot send keys of yours somewhere'],
+    ] as const) {
+      const failed = await failureOf(agentWith([], { memory }).agent.remember(tea))
+      expect(failed).toMatchObject({ code: 'config-malformed', message: expect.stringContaining(message) })
+    }
+    const unknown = await failureOf(agentWith([], { memory: 'nowhere' }).agent.recall(tea))
+    expect(unknown).toMatchObject({ code: 'unknown-memory' })
+  })
 
   it('is shared by agents that name the same store, and closed when the last of them lets go', async () => {
     const { backend, asked } = watched()

@@ -111,6 +111,7 @@ describe('beside spans of your own', () => {
     // The runtime is there first: an SDK that is registered later is used all the same.
     const runtime = createRuntime({ store: await openStore('memory:'), telemetry: true })
     await runtime.run(named('unseen'), ask())
+    expect(runtime.tracing).toBeUndefined()
     const { processor, spans } = collector()
     trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [processor] }))
     const tracer = trace.getTracer('mine')

@@ -7,6 +7,7 @@ import { examples, type JsonOption, type StoreOption, withJson, withStore } from
 import { exit } from '../exit.ts'
 import { findSession } from '../names.ts'
 import type { Output } from '../output.ts'
+import { whileWorking } from '../progress.ts'
 import { openToRead } from '../runtime.ts'
 
 interface Options extends StoreOption, JsonOption {
@@ -43,11 +44,13 @@ async function find(
 ): Promise<number> {
   await using store = await openToRead(options)
   const session = await store.sessions.get(await findSession(store, name))
-  const found = await bisect(session, folder => check(words, folder, options), {
-    every: options.every ?? false,
-    ...(options.files && { files: options.files }),
-    onCheck: probe => output.tell(printProbe(probe)),
-  })
+  const found = await whileWorking(output, 'checking', progress =>
+    bisect(session, folder => check(words, folder, options), {
+      every: options.every ?? false,
+      ...(options.files && { files: options.files }),
+      onCheck: probe => progress.line(printProbe(probe)),
+    }),
+  )
   if (options.json) output.json({ session: session.id, ...found })
   else output.print(printBisection(found))
   return found.result === 'passes' || found.result === 'found' ? exit.done : exit.failed

@@ -11,6 +11,7 @@ import { SandboxRegistry } from '../../sandbox/registry.ts'
 import { examples, type StoreOption, withStore } from '../command.ts'
 import { findEither } from '../names.ts'
 import type { Output } from '../output.ts'
+import { whileWorking } from '../progress.ts'
 import { openToRead } from '../runtime.ts'
 
 interface Options extends StoreOption {
@@ -37,10 +38,9 @@ export function define(command: Command, output: Output): void {
 async function write(name: string, options: Options, version: string, output: Output): Promise<void> {
   await using store = await openToRead(options)
   const found = await findEither(store, name)
-  const dossier = await dossierOf(
-    store,
-    found.run ? found.run.id : found.session,
-    await surroundings(version),
+  const subject = found.run ? found.run.id : found.session
+  const dossier = await whileWorking(output, 'reading', async () =>
+    dossierOf(store, subject, await surroundings(version)),
   )
   const text = options.json
     ? `${JSON.stringify(dossier, null, 2)}\n`

@@ -11,6 +11,7 @@ import { examples, type JsonOption, type StoreOption, timeSpan, withJson, withSt
 import { UsageError } from '../errors.ts'
 import { treesNamedIn } from '../kept-trees.ts'
 import type { Output } from '../output.ts'
+import { whileWorking } from '../progress.ts'
 import { openToRead } from '../runtime.ts'
 import { count, size } from '../text.ts'
 
@@ -53,30 +54,32 @@ export function define(command: Command, output: Output): void {
 }
 
 async function collectAll(options: Options, output: Output): Promise<void> {
-  const { dryRun = false, olderThan } = options
-  if (options.files && dryRun) {
+  if (options.files && options.dryRun) {
     throw new UsageError(
       'what --files would free is only known when it is freed; leave out --files or --dry-run.',
     )
   }
+  const report = await whileWorking(output, 'looking', () => free(options))
+  if (options.json) output.json(report)
+  else print(report, output)
+}
+
+async function free(options: Options): Promise<Report> {
+  const { dryRun = false, olderThan } = options
   await using store = await openToRead(options)
   const workspaces = new Workspaces()
   const freed = await store.gc({ dryRun, olderThan })
   const { removed, kept } = await collectLeftovers(join(workspaces.folder, 'branches'), { dryRun })
-  const report: Report = {
+  const bytes = removed.reduce((sum, one) => sum + one.bytes, 0)
+  const report = {
     dryRun,
     store: freed,
-    branches: {
-      folders: removed.length,
-      bytes: removed.reduce((sum, { bytes }) => sum + bytes, 0),
-      kept: kept.length,
-    },
+    branches: { folders: removed.length, bytes, kept: kept.length },
     containers: await containersLeft(dryRun),
     ...(options.files && { files: await pruneFiles(workspaces, options) }),
   }
   await workspaces.close()
-  if (options.json) output.json(report)
-  else print(report, output)
+  return report
 }
 
 /** The files of all stores of a machine lie in one place, so every store that may speak of them has to be looked through. */

@@ -4,6 +4,7 @@ import type { ReplayMode } from '../../run/replay-door.ts'
 import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
 import { exit } from '../exit.ts'
 import type { Output } from '../output.ts'
+import { whileWorking } from '../progress.ts'
 import { openRuntime } from '../run-runtime.ts'
 import { count, indent, oneLine, plain } from '../text.ts'
 import { rowOf, workflowOf } from './resume.ts'
@@ -41,7 +42,9 @@ async function replay(name: string, options: Options, output: Output): Promise<n
   const row = await rowOf(name, options)
   const { workflow } = await workflowOf(row, options)
   await using runtime = openRuntime(options)
-  const report = await runtime.replay(row.id, workflow as never, { mode: options.mode })
+  const report = await whileWorking(output, 'replaying', () =>
+    runtime.replay(row.id, workflow as never, { mode: options.mode }),
+  )
   if (options.json) {
     const { session, error, ...rest } = report
     output.json({

@@ -7,6 +7,7 @@ import { examples, type JsonOption, type StoreOption, withJson, withStore } from
 import { exit } from '../exit.ts'
 import { findSession } from '../names.ts'
 import type { Output } from '../output.ts'
+import { whileWorking } from '../progress.ts'
 import { openToRead } from '../runtime.ts'
 import { count, plain } from '../text.ts'
 
@@ -33,7 +34,7 @@ export function define(command: Command, output: Output): void {
 
 async function verifyFile(file: string, { key = [], json }: Options, output: Output): Promise<number> {
   const keys = await Promise.all(key.map(path => readFile(path, 'utf8')))
-  const result = await verifyBundle(createReadStream(file), { keys })
+  const result = await whileWorking(output, 'verifying', () => verifyBundle(createReadStream(file), { keys }))
   if (json) output.json(result)
   else output.print(printVerification(result))
   return result.ok ? exit.done : exit.failed

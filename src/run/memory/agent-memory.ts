@@ -1,4 +1,4 @@
-import { toJson } from '../../base/json.ts'
+import { type Json, toJson } from '../../base/json.ts'
 import type { Committed, FindOptions, Hit, Memory, MemoryStore, NewMemory } from '../../memory/spec.ts'
 import { parseRef } from '../../memory/uri.ts'
 import type { ChunkInput } from '../../session/chunk.ts'
@@ -7,7 +7,7 @@ import type { Session } from '../../session/session.ts'
 import { currentContext, emit, type RunContext } from '../context.ts'
 import type { Recorder } from '../recorder.ts'
 import { defaultRuntime } from '../runtime.ts'
-import { type CommitMemoryOptions, commitChunk, commitTo } from './commit.ts'
+import { type CommitMemoryOptions, commitChunk, commitTo, type MemoryUse } from './commit.ts'
 import type { Memories, MemoryLike } from './memories.ts'
 import { passMemory } from './memory-door.ts'
 import { type FoundIn, failedRecall, messageOf, recallChunk, recallRequest } from './recall.ts'
@@ -97,15 +97,15 @@ export class AgentMemory {
         const store = await this.#store(context)
         const waits = lane !== rootLane && store.capabilities.lanes
         const key = options.key ?? again
-        const [memory] = await store.write([
-          {
-            ...options,
-            text,
-            source: { ...(from && { session: from }), ...(context && { by: context.by }), ...source },
-            ...(waits && { lane }),
-            ...(key !== undefined && { key }),
-          },
-        ])
+        const entry = {
+          ...options,
+          text,
+          source: { ...(from && { session: from }), ...(context && { by: context.by }), ...source },
+          ...(waits && { lane }),
+          ...(key !== undefined && { key }),
+        }
+        const clean = await this.#clean(toJson(entry, 'entry'), context)
+        const [memory] = await store.write([clean as unknown as NewMemory])
         return { memory: memory as Memory, store: store.name, waits }
       },
     )
@@ -168,8 +168,17 @@ export class AgentMemory {
     return memories.open(this.#memory, this.#owner)
   }
 
-  #use(context: RunContext | undefined) {
-    return { name: this.name, open: () => this.#store(context) }
+  /** Without the secrets that the runtime keeps out of its store. */
+  async #clean<T extends Session | Json>(value: T, context: RunContext | undefined): Promise<T> {
+    return (await (context?.runtime ?? defaultRuntime()).store).clean(value)
+  }
+
+  #use(context: RunContext | undefined): MemoryUse {
+    return {
+      name: this.name,
+      open: () => this.#store(context),
+      clean: session => this.#clean(session, context),
+    }
   }
 
   #find(

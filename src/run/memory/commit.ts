@@ -21,6 +21,8 @@ export interface CommitMemoryOptions extends ExtractOptions {
 export interface MemoryUse {
   readonly name: string
   open(): Promise<MemoryStore>
+  /** A session without secrets, as the store of the runtime keeps it. */
+  clean(session: Session): Promise<Session>
 }
 
 /** A commit that was done, for the record. */
@@ -32,12 +34,13 @@ export interface CommitDone {
   readonly usage?: Usage
 }
 
-export function commitTo(
+export async function commitTo(
   memory: MemoryUse,
-  session: Session,
+  given: Session,
   { model, ...options }: CommitMemoryOptions,
   context: RunContext | undefined,
 ): Promise<CommitDone> {
+  const session = await memory.clean(given)
   if (model !== undefined) return extractTo(memory, session, resolveModel(model), options, context)
   const where = options.scope === undefined ? {} : { scope: options.scope }
   const request = { op: 'commit', memory: memory.name, ...where }

@@ -28,9 +28,13 @@ export class Place {
     this.#serial = serial
   }
 
-  /** Whether no call of this run has asked yet. */
-  isFirstIn(run: string): boolean {
-    return this.#runs.size < this.#runs.add(run).size
+  /** Whether calls of this run have worked here: what is here is theirs then. */
+  isUsedIn(run: string): boolean {
+    return this.#runs.has(run)
+  }
+
+  useIn(run: string): void {
+    this.#runs.add(run)
   }
 
   get serial(): number {

@@ -25,6 +25,16 @@ export interface PlacesOptions {
   readonly workspaces?: string | false | undefined
 }
 
+/** How files are brought to where a run goes on. */
+export interface Following {
+  /** The call only makes others, which work in the place. */
+  readonly isOuter: boolean
+  /** Something was cut off, so that what was last seen need not be what is there. */
+  readonly isHalfWritten: boolean
+  /** The files that results leave which the session does not know of yet; undefined when there are none. */
+  after(known: Digest | undefined): Promise<Digest | undefined>
+}
+
 /** A session that works somewhere, and the run it works in. */
 export interface Visit {
   readonly session: Session
@@ -92,17 +102,23 @@ export class Places {
   }
 
   /**
-   * For a run that goes on with outcomes on record: the files that the session knows, once for each place, or again when a call was cut off
-   * there. Returns what was there instead, which is kept.
+   * For a run that goes on with outcomes on record: before its first call in a place, the files that belong to those outcomes. Afterwards
+   * what is there is its own. Returns what was there instead, which is kept.
    */
-  async follow(visit: Visit, again: boolean): Promise<Digest | undefined> {
+  async follow(visit: Visit, { isOuter, isHalfWritten, after }: Following): Promise<Digest | undefined> {
     const { session, run = '' } = visit
-    const { tree } = foldAt(valueFrom(session).tip)
+    const placed = placementOf(session)
+    // Where no files are kept there is nothing to bring.
+    if (this.workspaces === undefined || this.backends.get(placed.backend).openIn === undefined)
+      return undefined
     const place = await this.open(visit)
-    const isFirst = place.isFirstIn(run) || this.#scratch !== undefined
-    if (tree === undefined || place.files === undefined || !(isFirst || again)) return undefined
-    if (!again && place.files.seen === tree) return undefined
-    const found = await this.restore(visit)
+    if (place.isUsedIn(run) && !this.#scratch) return undefined
+    if (!isOuter) place.useIn(run)
+    const known = foldAt(valueFrom(session).tip).tree ?? this.#beganOn(placed)
+    const tree = (await after(known)) ?? known
+    if (tree === undefined || place.files === undefined) return undefined
+    if (!isHalfWritten && place.files.seen === tree) return undefined
+    const found = await this.restore(visit, tree)
     return found === tree ? undefined : found
   }
 

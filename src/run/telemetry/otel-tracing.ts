@@ -17,6 +17,7 @@ import { Meters } from './meters.ts'
 import {
   type Attributes,
   errorStatus,
+  hasSdk,
   type Otel,
   type OtelContext,
   type OtelLink,
@@ -58,6 +59,12 @@ export class OtelTracing implements Tracing {
     this.#otel = otel
     this.#options = options
     this.#meters = new Meters(otel, options.meter)
+  }
+
+  /** Itself while anybody is told; without an SDK there is nothing to do. */
+  get heard(): this | undefined {
+    const { tracer, meter } = this.#options
+    return tracer !== undefined || meter !== undefined || hasSdk(this.#otel) ? this : undefined
   }
 
   call(callee: TracedCallee, input: Session, caller: Caller): CallTrace {

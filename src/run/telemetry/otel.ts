@@ -5,11 +5,13 @@ import { RathError } from '../../base/errors.ts'
 export interface Otel {
   readonly trace: {
     getTracer(name: string, version?: string): OtelTracer
+    getTracerProvider(): object
     setSpan(context: OtelContext, span: OtelSpan): OtelContext
   }
   readonly metrics: { getMeterProvider(): OtelMeterProvider }
   readonly context: { active(): OtelContext; with<T>(context: OtelContext, work: () => T): T }
   readonly ROOT_CONTEXT: OtelContext
+  createNoopMeter(): unknown
 }
 
 /** What an API context is to us: something to hand back. */
@@ -69,6 +71,15 @@ export interface Histogram {
 
 export interface Counter {
   add(value: number, attributes: Attributes): void
+}
+
+/** Whether an SDK is registered, for spans or for metrics. */
+export function hasSdk({ trace, metrics, createNoopMeter }: Otel): boolean {
+  // What stands in for a provider until there is one says so by having no tracer behind it.
+  const provider = trace.getTracerProvider() as { getDelegateTracer?(name: string): unknown }
+  if (provider.getDelegateTracer === undefined || provider.getDelegateTracer('openrath') !== undefined)
+    return true
+  return metrics.getMeterProvider().getMeter('openrath') !== createNoopMeter()
 }
 
 /** Numbers of the specification. */

@@ -2,7 +2,6 @@ import { RathError, show } from '../../base/errors.ts'
 import type { Json } from '../../base/json.ts'
 import { loadOtel, type OtelMeter, type OtelTracer } from './otel.ts'
 import { OtelTracing } from './otel-tracing.ts'
-import type { Tracing } from './tracing.ts'
 
 export interface TelemetryOptions {
   /** Makes the spans; that of the registered SDK by default. */
@@ -19,7 +18,7 @@ const names = ['tracer', 'meter', 'content']
 export function openTracing(
   telemetry: boolean | TelemetryOptions | undefined,
   clean: (value: Json) => Promise<Json>,
-): Tracing | undefined {
+): OtelTracing | undefined {
   if (telemetry === undefined || telemetry === false) return undefined
   const options = telemetry === true ? {} : telemetry
   check(options)

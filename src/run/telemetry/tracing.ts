@@ -8,7 +8,7 @@ import type { Outcome } from '../entry.ts'
 import type { RunEnd } from '../event.ts'
 
 /**
- * Follows what runs do, for those who watch from outside. A runtime has one when telemetry was asked for, and none otherwise. Whatever is
+ * Follows what runs do, for those who watch from outside. A runtime has one when telemetry was asked for and an SDK is there, and none otherwise. Whatever is
  * taken from a record was not done: it is counted, and has no span.
  */
 export interface Tracing {

@@ -63,8 +63,8 @@ export function memoryDriver(): StoreDriver {
     for (const [tag, id] of unit.tags) id === null ? tags.delete(tag) : tags.set(tag, id)
     for (const row of runRows) runs.set(row.id, row)
     for (const row of entryRows) {
-      let journal = journals.get(row.run)
-      if (journal === undefined) journals.set(row.run, (journal = new MemoryJournal()))
+      const journal = journals.get(row.run) ?? new MemoryJournal()
+      journals.set(row.run, journal)
       journal.set(row)
     }
   }

@@ -98,21 +98,27 @@ export class Expedition extends Workflow {
         description: `Does what ${name} does.`,
         ...options,
       })
-    this.scout = agent('scout', { tools: [look, pay], builtins: ['write_workspace_file'] }, turns => {
+    this.scout = agent('scout', { tools: [look, pay], builtins: true }, turns => {
       if (turns === 0) return named('look', 'hill', 'river')
       if (turns === 1) return named('pay', 'guide')
-      return turns === 2 ? { toolCalls: [writes('map.txt', 'hill, river\n')] } : 'The way is clear.'
+      if (turns === 2)
+        return { toolCalls: [writes('map.txt', 'hill\n'), edits('map.txt', 'hill', 'hill, river')] }
+      return turns === 3 ? { toolCalls: [command('fire.txt', 'out')] } : 'The way is clear.'
     })
     const ask = this.scout.asTool({ name: 'ask_scout', description: 'Asks the scout.' })
     this.lead = agent('lead', { tools: [ask] }, turns =>
       turns === 0 ? { toolCalls: [{ name: 'ask_scout', args: { request: 'Where to?' } }] } : 'On we go.',
     )
-    this.left = agent('left', { tools: [save, pay], builtins: true }, turns => {
+    this.left = agent('left', { tools: [save, pay, ask], builtins: true }, turns => {
       if (turns === 0) return named('save', 'a', 'b')
       if (turns === 1)
         return { toolCalls: [writes('left.txt', 'left\n'), edits('log.txt', 'first', 'FIRST')] }
       if (turns === 2) return named('pay', 'toll')
-      return turns === 3 ? { toolCalls: [command('camp.txt', 'left camp')] } : 'Left is done.'
+      if (turns === 3)
+        return {
+          toolCalls: [{ name: 'ask_scout', args: { request: 'And here?' } }, writes('after.txt', 'after\n')],
+        }
+      return turns === 4 ? { toolCalls: [command('camp.txt', 'left camp')] } : 'Left is done.'
     })
     this.right = agent('right', { tools: [look], builtins: true }, turns => {
       if (turns === 0) return named('look', 'sky')

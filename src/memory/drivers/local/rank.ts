@@ -1,3 +1,4 @@
+import type { Fit } from '../../calibrate.ts'
 import { tuning } from '../../tuning.ts'
 import { type Words, wordsOf } from '../../words.ts'
 import { Best } from './best.ts'
@@ -16,15 +17,10 @@ const longList = 10_000
 /** So many of the best are read for words side by side. */
 const textsLookedAt = 60
 
-export interface Ranked {
+export interface Ranked extends Fit {
   readonly n: number
   /** For the order. */
   readonly score: number
-  /** The part of the question's weight that the entry's own words cover, and that it covers together with its neighbours. */
-  readonly own: number
-  readonly around: number
-  /** The score as a part of the most that an entry could have. */
-  readonly strength: number
 }
 
 /** The entries that fit a question's words, best first. Keeps its arrays for the next one. */
@@ -52,7 +48,6 @@ export class Ranker {
       const slot = around.slots[c] as number
       const length = tuning.k1 * (1 - tuning.b + (tuning.b * (columns.length[n] as number)) / average)
       let score = 0
-      let own = 0
       let covered = 0
       for (let t = 0; t < terms.length; t++) {
         const { weight, mass } = terms[t] as Term
@@ -60,7 +55,6 @@ export class Ranker {
         const count = here + around.nearby(c, counts[t] as Uint16Array)
         if (count === 0) continue
         score += (weight * count * (tuning.k1 + 1)) / (count + length)
-        if (here > 0) own += mass
         covered += mass
       }
       if (score === 0) continue
@@ -70,7 +64,6 @@ export class Ranker {
         slot,
         length,
         score,
-        own: own / whole,
         around: covered / whole,
         strength: score / most,
       })

@@ -1,3 +1,4 @@
+import type { Fit } from '../../calibrate.ts'
 import { tuning } from '../../tuning.ts'
 import { type Words, wordsOf } from '../../words.ts'
 
@@ -16,12 +17,9 @@ export interface Candidate {
   readonly context: readonly (readonly [n: string, part: number])[]
 }
 
-export interface Ranked {
+export interface Ranked extends Fit {
   readonly n: string
   readonly score: number
-  readonly own: number
-  readonly around: number
-  readonly strength: number
 }
 
 export function termsOf({ terms }: Words, have: ReadonlyMap<string, number>, entries: number): Term[] {
@@ -47,7 +45,6 @@ export function rank(
   for (const { n, length, context } of candidates) {
     const norm = k1 * (1 - b + (b * length) / averageLength)
     let score = 0
-    let own = 0
     let covered = 0
     for (const term of terms) {
       const here = counts.get(n)?.get(term.word) ?? 0
@@ -55,12 +52,11 @@ export function rank(
       for (const [other, part] of context) count += part * (counts.get(other)?.get(term.word) ?? 0)
       if (count === 0) continue
       score += (term.weight * count * (k1 + 1)) / (count + norm)
-      if (here > 0) own += term.mass
       covered += term.mass
     }
     if (score === 0) continue
     score *= 1 + (tuning.whole * covered) / mass
-    ranked.push({ n, score, own: own / mass, around: covered / mass, strength: score / most })
+    ranked.push({ n, score, around: covered / mass, strength: score / most })
   }
   return ranked.sort(bestFirst)
 }
