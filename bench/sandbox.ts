@@ -171,7 +171,12 @@ async function branches(runtime: Runtime, session: Session, kept: string, report
     run: () => Promise.all(session.forks(count).map((fork, n) => call(runtime, fork, edit('d1/f1', n)))),
     finish: () => runtime.places.leave(runName),
   })
-  report(await compareTime(`a fork that writes its first file, ${name}`, forking(50), forking(1), few))
+  report(
+    await compareTime(`a fork that writes its first file, ${name}`, forking(50), forking(1), {
+      rounds: 3,
+      warmUps: 1,
+    }),
+  )
 
   const before = await bytesIn(kept)
   await forking(50).run(undefined)
@@ -211,7 +216,12 @@ async function merges(runtime: Runtime, session: Session, base: string, report: 
     run: ([left, right]) => left.merge(right),
     finish: () => runtime.places.leave(runName),
   }
-  report(await compareTime(`merge of two branches of ${name}`, ours, gitMerge(join(base, 'git')), few))
+  report(
+    await compareTime(`merge of two branches of ${name}`, ours, gitMerge(join(base, 'git')), {
+      rounds: 3,
+      warmUps: 1,
+    }),
+  )
 }
 
 function gitMerge(folder: string): Task {

@@ -78,7 +78,8 @@ async function perform(
       trace ? trace.run(() => callee.forward(given, context)) : callee.forward(given, context),
     )
     const notes = context.takeNotes()
-    const result = withNotes(asOutput(made, callee.name, context), notes)
+    const output = asOutput(made, callee.name, context)
+    const result = notes.length === 0 ? output : await withNotes(output, notes, context)
     const isKept = made.id === result.id && notes.length === 0
     // The layers inside keep what they make; the node that this one adds has nobody else to keep it.
     if (isOutermost) await run.done(result, isKept)
@@ -92,7 +93,7 @@ async function perform(
     const known = withSession(thrown, session)
     const notes = context.takeNotes()
     if (notes.length > 0 && known.session instanceof Session)
-      known.session = withNotes(passedOn(known.session, context), notes)
+      known.session = await withNotes(passedOn(known.session, context), notes, context)
     const error = isOutermost ? await run.failed(known) : known
     trace?.failed(error, endOf(error))
     emit(context, { type: 'run-end', status: endOf(error), error: error.message })
@@ -123,11 +124,15 @@ function passedOn(made: Session, { out }: Pick<RunContext, 'out'>): Session {
   return sessionOf({ id: out.id, tip, branch, lineage: onLane({ ...out.lineage, extras }, lineage.lane) })
 }
 
-/** The same with what was done for it on its record. */
-function withNotes(session: Session, notes: readonly ChunkInput[]): Session {
-  if (notes.length === 0) return session
+/** The same with what was done for it on its record, as the store keeps it. */
+async function withNotes(
+  session: Session,
+  notes: readonly ChunkInput[],
+  { runtime }: RunContext,
+): Promise<Session> {
   const value = valueFrom(session)
-  return sessionOf({ ...append(value, notes), id: value.id, lineage: value.lineage })
+  const noted = sessionOf({ ...append(value, notes), id: value.id, lineage: value.lineage })
+  return (await runtime.store).clean(noted)
 }
 
 /** Every error of a run is a RathError and carries the work so far; the innermost one knows most of it. */

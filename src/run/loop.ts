@@ -188,7 +188,8 @@ class Loop {
     } finally {
       this.#recorder.add(...this.#open)
     }
-    await this.#recorder.keepSoon()
+    const keeping = this.#recorder.keepSoon()
+    if (keeping) await keeping
     if (deadline.passed) throw new BudgetSpent('the time is over')
     if (deadline.signal.aborted) throw cancelledError(deadline.signal)
   }
@@ -213,7 +214,7 @@ class Loop {
       around: (call, run) => passTool(call, run, turn),
       onStart: ({ call }) => emit(context, { type: 'tool-call', call }),
       onProgress: (callId, data) => emit(context, { type: 'tool-progress', callId, data }),
-      onResult: async ({ call, args, outcome, durationMs, evidence, approvals }) => {
+      onResult: ({ call, args, outcome, durationMs, evidence, approvals }) => {
         emit(context, { type: 'tool-result', callId: call.id, tool: call.name, outcome })
         this.#recorder.add(...approvals, ...(evidence ? filesFound(evidence) : []), {
           kind: 'tool-result',
@@ -224,7 +225,7 @@ class Loop {
           durationMs,
           ...(evidence && chunkFields(evidence)),
         })
-        if (changes(this.#agent.tools.get(call.name))) await this.#recorder.keepSoon()
+        return changes(this.#agent.tools.get(call.name)) ? this.#recorder.keepSoon() : undefined
       },
     })
   }

@@ -1,4 +1,4 @@
-import { backwards, chunkAt, chunksFrom, lengthOf } from './chain.ts'
+import { chunkAt, chunksFrom, lengthOf, previousOf } from './chain.ts'
 import type { Chunk } from './chunk.ts'
 
 /** A session's chunks, read-only: iterable in order, any one reached in O(log n). Holds nothing of its own. */
@@ -51,7 +51,7 @@ export class ChunkList implements Iterable<Chunk> {
   findLast<T extends Chunk>(matches: (chunk: Chunk) => chunk is T): T | undefined
   findLast(matches: (chunk: Chunk) => boolean): Chunk | undefined
   findLast(matches: (chunk: Chunk) => boolean): Chunk | undefined {
-    for (const chunk of backwards(this.#tip)) if (matches(chunk)) return chunk
+    for (let here = this.#tip; here; here = previousOf(here)) if (matches(here)) return here
     return undefined
   }
 

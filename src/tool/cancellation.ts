@@ -31,7 +31,16 @@ export class Cancellation {
   orAborted<T>(promise: Promise<T>): Promise<T | undefined> {
     return new Promise((resolve, reject) => {
       const forget = this.follow(() => resolve(undefined))
-      promise.then(resolve, reject).finally(forget)
+      promise.then(
+        value => {
+          forget()
+          resolve(value)
+        },
+        error => {
+          forget()
+          reject(error)
+        },
+      )
     })
   }
 

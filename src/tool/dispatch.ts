@@ -46,7 +46,7 @@ export interface DispatchOptions {
   onProgress?(callId: string, data: Json): void
   onStart?(call: PreparedCall): void
   /** Told strictly in the order asked, each as soon as all before it are done; the next one waits until this returns. */
-  onResult(record: CallRecord): void | Promise<void>
+  onResult(record: CallRecord): Promise<unknown> | undefined
 }
 
 export interface CallRecord {
@@ -63,7 +63,6 @@ export interface CallRecord {
 }
 
 const defaultLimit = 8
-const unchanged = Promise.resolve(false)
 const free: Claim = Object.freeze({ resources: [], alone: false })
 
 /**
@@ -122,12 +121,12 @@ class Turn {
       const asked = this.#calls[index] as ToolCallPart
       if ('outcome' in call) {
         const run = async () => this.#record(index, asked, { outcome: call.outcome, approvals: [] })
-        return { claim: free, ready: unchanged, run }
+        return { claim: free, run }
       }
       const isFree = !this.#options.policy && !call.tool.approval
       if (isFree) {
         const run = async () => this.#record(index, asked, await this.#execute(call))
-        return { claim: call.claim, ready: unchanged, run }
+        return { claim: call.claim, run }
       }
       const permission = permit(call, rulings, this.#permissions)
       return {
@@ -163,19 +162,26 @@ class Turn {
     if (!this.#isTelling) this.#telling = this.#tell()
   }
 
-  async #tell(): Promise<void> {
+  /** Tells what can be told; goes on by itself when somebody has to be waited for. */
+  #tell(): Promise<void> | undefined {
     this.#isTelling = true
     try {
       for (let next = this.#records[this.#told]; next; next = this.#records[this.#told]) {
         this.#told++
-        await this.#options.onResult(next)
+        const telling = this.#options.onResult(next)
+        if (telling) return telling.then(() => this.#tell(), this.#fail)
       }
     } catch (error) {
-      // Stays on: a result that is missing must not be followed by the next.
-      this.#failure ??= { error }
-      return
+      this.#fail(error)
+      return undefined
     }
     this.#isTelling = false
+    return undefined
+  }
+
+  /** `#isTelling` stays on: a result that is missing must not be followed by the next. */
+  readonly #fail = (error: unknown): void => {
+    this.#failure ??= { error }
   }
 }
 

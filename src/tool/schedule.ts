@@ -11,8 +11,8 @@ export interface Claim {
 
 export interface Step {
   readonly claim: Claim
-  /** Resolves when the step may start, as far as it is concerned; true when its claim no longer holds and it must run alone. */
-  readonly ready: Promise<boolean>
+  /** Resolves when the step may start, as far as it is concerned; true when its claim no longer holds and it must run alone. None: at once. */
+  readonly ready?: Promise<boolean> | undefined
   run(): Promise<void>
 }
 
@@ -67,6 +67,8 @@ export function dependencies(claims: readonly Claim[]): number[][] {
   })
 }
 
+const unchanged = Promise.resolve(false)
+
 /**
  * Runs steps as their claims allow, at most `limit` at a time. A step that rejects takes those that wait for it with it and
  * disturbs no other; the promise rejects with the first such error once everything else has ended.
@@ -74,7 +76,7 @@ export function dependencies(claims: readonly Claim[]): number[][] {
 export function runSteps(steps: readonly Step[], limit: number): Promise<void> {
   const [only] = steps
   // Most turns have one call, and nothing to arrange.
-  if (only && steps.length === 1) return only.ready.then(() => only.run())
+  if (only && steps.length === 1) return only.ready ? only.ready.then(() => only.run()) : only.run()
   return new Promise((resolve, reject) => {
     const waitsFor = dependencies(steps.map(step => step.claim))
     const dependents = steps.map((): number[] => [])
@@ -145,7 +147,8 @@ export function runSteps(steps: readonly Step[], limit: number): Promise<void> {
 
     if (steps.length === 0) resolve()
     for (const [index, step] of steps.entries()) {
-      step.ready.then(
+      const ready = step.ready ?? unchanged
+      ready.then(
         isChanged => {
           if (isChanged) changed.add(index)
           arrive(index)

@@ -75,9 +75,10 @@ type AnyDefinition = Omit<ToolDefinition<never, never, never>, 'input' | 'output
 
 /** Checks arguments that a model wrote. Throws `ArgumentError` with every problem. */
 export async function parseArguments(schema: CompiledSchema, args: Json, tool: string): Promise<unknown> {
-  const { problems, ...checked } = await schema.check(args, 'arguments')
-  if (problems) throw new ArgumentError(tool, problems)
-  return (checked as { value: unknown }).value
+  const checking = schema.check(args, 'arguments')
+  const checked = checking instanceof Promise ? await checking : checking
+  if (checked.problems) throw new ArgumentError(tool, checked.problems)
+  return checked.value
 }
 
 async function checkResult(schema: CompiledSchema, result: unknown, tool: string): Promise<unknown> {

@@ -37,7 +37,7 @@ it('whatever was recorded is text on the page, wherever it stands', async () => 
   expect(page).not.toMatch(/<img|<iframe|<svg onload|<a href="javascript/i)
   expect(page).not.toContain('\u001b')
   expect(page).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/)
-  for (const part of ['&lt;/script&gt;', '&lt;img src=x onerror=', '⟨U+202E⟩', '␛[31m'])
+  for (const part of ['&lt;/script&gt;', '&lt;img src=x onerror=', '⟨U+202E⟩', '⟨ESC⟩[31m'])
     expect(page).toContain(part)
 })
 
@@ -52,10 +52,10 @@ it('recorded text cannot leave its fence in Markdown', async () => {
 
 it('nothing hides in text: controls, codes, marks and lone surrogates become signs, line ends stay', () => {
   expect(visible('a\r\nb\tc\u0007\u001b[0m\u0085\u202e\u200b\ufeff\ud800\u{e0041}')).toBe(
-    'a\nb\tc␇␛[0m⟨U+0085⟩⟨U+202E⟩⟨U+200B⟩⟨U+FEFF⟩\ufffd⟨U+E0041⟩',
+    'a\nb\tc⟨BEL⟩⟨ESC⟩[0m⟨U+0085⟩⟨U+202E⟩⟨U+200B⟩⟨U+FEFF⟩\ufffd⟨U+E0041⟩',
   )
   expect(visible('नमस्ते 👩‍💻 שלום')).toBe('नमस्ते 👩‍💻 שלום')
-  expect(visibleLine('a\nb\tc')).toBe('a␊b c')
+  expect(visibleLine('a\nb\tc')).toBe('a ↵ b c')
   expect(hostile).toContain('</script>')
 })
 

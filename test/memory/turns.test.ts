@@ -85,3 +85,20 @@ for (const [what, subject] of [
     expect(rejectionsOf(accepted).chunks.size).toBe(0)
   })
 }
+
+test('a run that goes on after a crash says the same at other times, and its entries have the keys they had', async () => {
+  const asked = Session.fromUserMessage('Where is the key?')
+  const goOn = async (at: number) => {
+    const [hall, attic] = asked.forks(['hall', 'attic']) as [Session, Session]
+    const looked = (session: Session) => session.append({ kind: 'assistant', text: 'Not here.', at })
+    const merged = await looked(looked(hall)).merge(looked(attic))
+    return merged.append({ kind: 'note', name: 'once', data: at }, { kind: 'user', text: 'Go on.', at })
+  }
+  const [before, after] = [await goOn(1_000), await goOn(2_000)]
+  const keys = (session: Session) => turnsOf(session).map(({ key }) => key)
+  expect(after.head).not.toBe(before.head)
+  expect(sessionScope(after)).toBe(sessionScope(before))
+  expect(keys(after)).toEqual(keys(before))
+  // Equal words are kept apart by their branch and their number.
+  expect(new Set(keys(before)).size).toBe(5)
+})

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { tool } from '../../src/tool/tool.ts'
-import { agentWith, ask, callsEcho, echo, kinds } from './make.ts'
+import { agentWith, ask, callsEcho, echo, kinds, store } from './make.ts'
 
 describe('many at once', () => {
   it('1,000 concurrent agents each make their own session', async () => {
@@ -65,6 +65,20 @@ describe('many at once', () => {
     const out = await agent(ask())
     expect(out.chunks.at(2)).toMatchObject({ outcome: { kind: 'value', value: '42' } })
     expect(model.calls[0]?.messages.at(-1)).toMatchObject({ role: 'user' })
+  })
+
+  it('an agent that is a tool answers the same in every run, and its session is named beside the answer', async () => {
+    const run = () => {
+      const { agent: expert } = agentWith(['42'], { name: 'expert' })
+      const asks = { toolCalls: [{ name: 'ask_expert', args: { request: 'the answer?' } }] }
+      const tools = [expert.asTool({ name: 'ask_expert', description: 'Knows.' })]
+      return agentWith([asks, 'done'], { tools }).agent(ask())
+    }
+    const [one, other] = await Promise.all([run(), run()])
+    expect(one.state).toBe(other.state)
+    const named = [one, other].map(out => out.chunks.at(2)?.extras?.session as string)
+    expect(new Set(named).size).toBe(2)
+    for (const id of named) expect((await store.sessions.get(id)).text).toBe('42')
   })
 })
 

@@ -1,21 +1,31 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { Agent } from '../../src/flow/agent.ts'
 import { Parallel } from '../../src/flow/parallel.ts'
 import { Selector } from '../../src/flow/selector.ts'
 import { Sequential } from '../../src/flow/sequential.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import type { ModelRequest } from '../../src/model/spec.ts'
+import { createRuntime } from '../../src/run/runtime.ts'
 import { Session } from '../../src/session/session.ts'
+import { openStore } from '../../src/store/open.ts'
 import { scripted } from '../../src/testing/scripted.ts'
 import { tool } from '../../src/tool/tool.ts'
-import { fresh } from './journal/make.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'openrath-replay-'))
+afterAll(() => rmSync(folder, { recursive: true }))
 
 /** A tree of what workflows can do with sessions. */
 type Plan =
   | { readonly kind: 'say' }
   | { readonly kind: 'tools'; readonly calls: number }
   | { readonly kind: 'samples'; readonly count: number }
+  | { readonly kind: 'files' }
+  | { readonly kind: 'memory' }
+  | { readonly kind: 'nested'; readonly inner: 'say' | 'tools' | 'files' }
   | { readonly kind: 'forks'; readonly parts: readonly Plan[] }
   | { readonly kind: 'parallel'; readonly parts: readonly Plan[] }
   | { readonly kind: 'select'; readonly parts: readonly Plan[] }
@@ -31,18 +41,29 @@ const { plan } = fc.letrec<{ plan: Plan }>(tie => {
       fc.constant({ kind: 'say' as const }),
       fc.record({ kind: fc.constant('tools' as const), calls: fc.integer({ min: 1, max: 3 }) }),
       fc.record({ kind: fc.constant('samples' as const), count: fc.integer({ min: 2, max: 3 }) }),
+      fc.constant({ kind: 'files' as const }),
+      fc.constant({ kind: 'memory' as const }),
+      fc.record({
+        kind: fc.constant('nested' as const),
+        inner: fc.constantFrom('say' as const, 'tools' as const, 'files' as const),
+      }),
       ...(['forks', 'parallel', 'select', 'then'] as const).map(branch),
     ),
   }
 })
 
-/** Answers that differ from call to call, after delays that differ from seed to seed: what is said is a matter of the run, not of the input. */
+/**
+ * Answers that differ from call to call, after delays that differ from seed to seed: what is said is a matter of the run, not of the input.
+ * `limit` is how many branches work at a time.
+ */
 class World {
   #said = 0
-  readonly #delays: number[]
+  readonly #delays: readonly number[]
+  readonly limit: number
 
-  constructor(delays: readonly number[]) {
-    this.#delays = [...delays]
+  constructor({ delays, limit }: { readonly delays: readonly number[]; readonly limit: number }) {
+    this.#delays = delays
+    this.limit = limit
   }
 
   model(answer: (n: number, request: ModelRequest) => object) {
@@ -73,12 +94,41 @@ function build(plan: Plan, world: World): Workflow {
       )
       return new Agent('Roll.', { ...options, model, tools: [roll] })
     }
+    case 'files': {
+      const model = world.model((n, { messages }) => {
+        if (messages.at(-1)?.role === 'tool') return { text: `wrote before ${n}` }
+        const writes = (path: string) => ({ name: 'write_workspace_file', args: { path, content: `${n}` } })
+        return { toolCalls: [writes(`${n}.txt`), writes(`deep/${n}.txt`)] }
+      })
+      return new Agent('Write.', { model, builtins: ['write_workspace_file'] })
+    }
+    case 'memory':
+      return new Remembering(
+        new Agent('Recall.', {
+          ...options,
+          model: world.model(n => ({ text: `recalled ${n}` })),
+          memory: { backend: 'local', path: join(folder, 'memory') },
+        }),
+      )
+    case 'nested': {
+      const inner = build(plan.inner === 'tools' ? { kind: 'tools', calls: 1 } : { kind: plan.inner }, world)
+      const model = world.model((n, { messages }) =>
+        messages.at(-1)?.role === 'tool'
+          ? { text: `heard ${n}` }
+          : { toolCalls: [{ name: 'ask', args: { request: 'Do it.' } }] },
+      )
+      const tools = [(inner as Agent).asTool({ name: 'ask', description: 'Asks.' })]
+      return new Agent('Ask.', { ...options, model, tools })
+    }
     case 'samples':
       return new Samples(build({ kind: 'tools', calls: 2 }, world), plan.count)
     case 'forks':
       return new Forks(plan.parts.map(part => build(part, world)))
     case 'parallel':
-      return new Parallel(plan.parts.map(part => build(part, world)))
+      return new Parallel(
+        plan.parts.map(part => build(part, world)),
+        { limit: world.limit },
+      )
     case 'select':
       return new Chooser(
         plan.parts.map(part => build(part, world)),
@@ -88,6 +138,18 @@ function build(plan: Plan, world: World): Workflow {
       )
     case 'then':
       return new Sequential(...plan.parts.map(part => build(part, world)))
+  }
+}
+
+class Remembering extends Workflow {
+  readonly agent: Agent
+  constructor(agent: Agent) {
+    super()
+    this.agent = agent
+  }
+  async forward(session: Session) {
+    await this.agent.remember(`Somebody went on from: ${session.text}`)
+    return this.agent(session)
   }
 }
 
@@ -136,31 +198,51 @@ class Chooser extends Workflow {
   }
 }
 
-const delays = fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 7 })
+const world = fc.record({
+  delays: fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 7 }),
+  limit: fc.integer({ min: 1, max: 4 }),
+})
 
-it('any run replays to the same state, whatever order its parts finish in', async () => {
+/** One place for all runs: looking what the machine can do takes longer than a run. */
+async function inFolder() {
+  const store = await openStore('memory:')
+  const runtime = createRuntime({ store, workspaces: join(folder, 'kept') })
+  const start = () => Session.fromUserMessage('go').to('local', mkdtempSync(join(folder, 'project-')))
+  return { store, runtime, start, [Symbol.asyncDispose]: () => runtime.close().then(() => store.close()) }
+}
+
+it('any run replays to the same state, whatever order its parts finish in and how many work at a time', async () => {
+  await using here = await inFolder()
+  const { runtime, start } = here
+  const seen = new Set<string>()
   await fc.assert(
-    fc.asyncProperty(plan, delays, delays, async (made, one, other) => {
-      const { runtime } = await fresh()
-      const pending = runtime.run(build(made, new World(one)), Session.fromUserMessage('go'))
+    fc.asyncProperty(plan, world, world, async (made, one, other) => {
+      const pending = runtime.run(build(made, new World(one)), start())
       const out = await pending
+      for (const chunk of out.chunks) seen.add(chunk.kind)
+      if (out.chunks.some(chunk => chunk.kind === 'merge' && chunk.tree !== undefined))
+        seen.add('merged files')
+      if (out.chunks.some(chunk => chunk.extras?.session !== undefined)) seen.add('nested agent')
       const report = await runtime.replay(pending.runId, build(made, new World(other)))
       expect(report.divergence?.message).toBeUndefined()
       expect(report).toMatchObject({ ok: true, state: out.state })
     }),
     { numRuns: 100 },
   )
-}, 120_000)
+  // A hundred trees that hold none of one of these would be no test of it.
+  for (const kind of ['merged files', 'nested agent', 'memory', 'tool-result', 'route'])
+    expect(seen).toContain(kind)
+}, 300_000)
 
 it('a run begun twice with the same outcomes makes the same keys, in any order', async () => {
+  await using here = await inFolder()
+  const { runtime, store, start } = here
   await fc.assert(
-    fc.asyncProperty(plan, delays, delays, async (made, one, other) => {
-      const { runtime, store } = await fresh()
-      const first = runtime.run(build(made, new World(one)), Session.fromUserMessage('go'))
+    fc.asyncProperty(plan, world, world, async (made, one, other) => {
+      const session = start()
+      const first = runtime.run(build(made, new World(one)), session)
       await first
-      const second = runtime.run(build(made, new World(other)), Session.fromUserMessage('go'), {
-        reuse: first.runId,
-      })
+      const second = runtime.run(build(made, new World(other)), session, { reuse: first.runId })
       expect((await second).state).toBe((await first).state)
       const keys = async (run: string) =>
         (await store.runs.journal(run)).map(({ key, occurrence }) => `${key} ${occurrence}`).sort()
@@ -169,4 +251,4 @@ it('a run begun twice with the same outcomes makes the same keys, in any order',
     }),
     { numRuns: 25 },
   )
-}, 120_000)
+}, 300_000)

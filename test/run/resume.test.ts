@@ -4,38 +4,10 @@ import { Workflow } from '../../src/flow/workflow.ts'
 import { effect } from '../../src/run/effect.ts'
 import { Journal } from '../../src/run/journal.ts'
 import type { Session } from '../../src/session/session.ts'
-import type { Store } from '../../src/store/spec.ts'
 import type { Tool } from '../../src/tool/spec.ts'
 import { calls, counted, elsewhere, fresh, kindsOf, say } from './journal/make.ts'
+import { mortal, release } from './journal/mortal.ts'
 import { agentWith, callsEcho, echo, failureOf, kinds } from './make.ts'
-
-/** A store that, from the moment `dies` says so, hears nothing more from this process: as if it had been killed. */
-function mortal(store: Store) {
-  const state = { dead: false }
-  const never = new Promise<never>(() => {})
-  const guard = <T extends object>(part: T): T =>
-    new Proxy(part, {
-      get(target, name) {
-        const member = target[name as keyof T]
-        if (typeof member !== 'function') return member
-        return (...args: unknown[]) => (state.dead ? never : member.apply(target, args))
-      },
-    })
-  const view: Store = {
-    ...store,
-    clean: value => store.clean(value),
-    runs: guard(store.runs),
-    sessions: guard(store.sessions),
-  }
-  return { state, view }
-}
-
-/** Takes the lease of a run away from a process that is gone. */
-async function release(store: Store, run: string): Promise<void> {
-  const { owner } = await store.runs.get(run)
-  const taken = await store.runs.claim(run, 'test', 1000, { instead: owner as string })
-  await store.runs.update(run, taken.fence, { release: true })
-}
 
 /** A run that dies inside a tool of this effect. */
 async function dying(effect: Tool['effect']) {

@@ -1,8 +1,9 @@
+import * as api from '@opentelemetry/api'
 import { describe, expect, it } from 'vitest'
 import { Agent } from '../../src/flow/agent.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { createRuntime } from '../../src/run/runtime.ts'
-import { loadOtel } from '../../src/run/telemetry/otel.ts'
+import { loadOtel, type Otel } from '../../src/run/telemetry/otel.ts'
 import type { Session } from '../../src/session/session.ts'
 import type { StoreOptions } from '../../src/store/spec.ts'
 import { scripted } from '../../src/testing/scripted.ts'
@@ -173,6 +174,11 @@ describe('telemetry', () => {
     expect(() => createRuntime({ telemetry: { contents: true } as never })).toThrow(
       /no option "contents"; it takes tracer, meter, content/,
     )
+  })
+
+  it('needs of the API what the API has', () => {
+    const needed: Otel = api
+    expect(Object.keys(loadOtel())).toEqual(expect.arrayContaining(Object.keys(needed)))
   })
 
   it('says what to install where the API is not', () => {

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Context, context, ROOT_CONTEXT, trace } from '@opentelemetry/api'
+import { type Context, context, metrics, ROOT_CONTEXT, trace } from '@opentelemetry/api'
+import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { TracerProvider } from '@opentelemetry/sdk-trace'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Parallel } from '../../src/flow/parallel.ts'
@@ -9,7 +10,7 @@ import type { Session } from '../../src/session/session.ts'
 import { openStore } from '../../src/store/open.ts'
 import { tool } from '../../src/tool/tool.ts'
 import { agentWith, ask } from './make.ts'
-import { collector, one, parentOf, type Span, watched } from './telemetry-make.ts'
+import { collector, one, parentOf, pointsIn, Reader, type Span, watched } from './telemetry-make.ts'
 
 const named = (name: string, script = (): string => name) => agentWith(script, { name }).agent
 
@@ -93,6 +94,7 @@ describe('beside spans of your own', () => {
   afterEach(() => {
     context.disable()
     trace.disable()
+    metrics.disable()
   })
 
   it('those of a run find their place, and yours find theirs in a tool', async () => {
@@ -137,5 +139,15 @@ describe('beside spans of your own', () => {
       ['chat model', 'invoke_agent Agent'],
     ])
     expect(one(all, 'invoke_agent Agent').instrumentationScope).toMatchObject({ name: 'openrath' })
+  })
+
+  it('metrics are counted by an SDK that has nothing else, whenever it is registered', async () => {
+    const runtime = createRuntime({ store: await openStore('memory:'), telemetry: true })
+    await runtime.run(named('unseen'), ask())
+    const reader = new Reader()
+    metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }))
+    await runtime.run(named('seen'), ask())
+    const { 'gen_ai.invoke_agent.duration': found } = await pointsIn(reader)
+    expect(found).toMatchObject([{ attributes: { 'gen_ai.agent.name': 'seen' }, value: { count: 1 } }])
   })
 })

@@ -7,7 +7,7 @@ import type { JournalEntry, Store, StoreOptions } from '../../src/store/spec.ts'
 
 export type Span = ReadableSpan
 
-class Reader extends MetricReader {
+export class Reader extends MetricReader {
   protected override async onForceFlush(): Promise<void> {}
   protected override async onShutdown(): Promise<void> {}
 }
@@ -27,15 +27,17 @@ export async function watched(more: { content?: boolean; redact?: StoreOptions['
     store,
     spans: collected.spans,
     clear: collected.clear,
-    /** What each metric has counted, by name. */
-    async metrics(): Promise<Record<string, Point[]>> {
-      const { resourceMetrics } = await reader.collect()
-      const found: Record<string, Point[]> = {}
-      for (const { metrics } of resourceMetrics.scopeMetrics)
-        for (const { descriptor, dataPoints } of metrics) found[descriptor.name] = dataPoints as Point[]
-      return found
-    },
+    metrics: () => pointsIn(reader),
   }
+}
+
+/** What each metric has counted, by name. */
+export async function pointsIn(reader: Reader): Promise<Record<string, Point[]>> {
+  const { resourceMetrics } = await reader.collect()
+  const found: Record<string, Point[]> = {}
+  for (const { metrics } of resourceMetrics.scopeMetrics)
+    for (const { descriptor, dataPoints } of metrics) found[descriptor.name] = dataPoints as Point[]
+  return found
 }
 
 /** Spans in the order they began; one that was begun and never ended is a mistake. */

@@ -19,16 +19,14 @@ export async function collect(store: Store, name: string): Promise<Material> {
   const final = await store.sessions.get(run ? sessionIn(run) : name)
   const known = new Known(store)
   await known.walkUp(final.id)
-  await known.walkDown(
-    run ? windowOf(run, known) : { from: await rootsOf(known), since: 0, until: endOf(final) },
-  )
-  const sessions: Session[] = []
-  for (const id of known.inOrder()) sessions.push(id === final.id ? final : await store.sessions.get(id))
+  await known.walkMerges()
+  await known.walkDown(run ? windowOf(run, known) : { from: known.ids(), since: 0, until: endOf(final) })
+  await known.walkMerges()
   return {
-    final,
-    sessions,
+    final: known.sessions.get(final.id) as Session,
+    sessions: known.inOrder().map(id => known.sessions.get(id) as Session),
     ...(run && { run, journal: await store.runs.journal(run.id) }),
-    prompts: await promptsOf(store, sessions),
+    prompts: await promptsOf(store, known.prompts),
     missing: [...known.missing],
     more: known.isFull,
   }
@@ -68,16 +66,16 @@ function windowOf(run: RunRow, { rows }: Known): Window {
   return { from: run.input === null ? [] : [run.input], since, until: Math.max(run.updated, since) }
 }
 
-async function rootsOf({ rows, missing }: Known): Promise<string[]> {
-  return [...rows.keys(), ...missing]
-}
-
 function endOf(session: Session): number {
   return Math.max(session.lineage.at, session.chunks.at(-1)?.at ?? 0)
 }
 
 class Known {
   readonly rows = new Map<string, SessionRow>()
+  readonly sessions = new Map<string, Session>()
+  /** Those that answers name. */
+  readonly prompts = new Set<Digest>()
+  readonly #seen = new Set<Digest>()
   readonly missing = new Set<string>()
   isFull = false
   readonly #store: Store
@@ -109,6 +107,26 @@ class Known {
         await this.walkUp(row.id)
       }
     }
+  }
+
+  /** Loads the sessions, and finds those they merged: lineages say it too, but not every session of a lineage is kept. */
+  async walkMerges(): Promise<void> {
+    for (const id of this.rows.keys()) {
+      if (this.sessions.has(id)) continue
+      const session = await this.#store.sessions.get(id)
+      this.sessions.set(id, session)
+      for (const chunk of backwards(valueFrom(session).tip)) {
+        if (this.#seen.has(chunk.id)) break
+        this.#seen.add(chunk.id)
+        if (chunk.kind === 'assistant' && chunk.prompt !== undefined) this.prompts.add(chunk.prompt)
+        if (chunk.kind === 'merge' && !this.isFull)
+          for (const branch of chunk.branches) await this.walkUp(branch.session)
+      }
+    }
+  }
+
+  ids(): string[] {
+    return [...this.rows.keys(), ...this.missing]
   }
 
   inOrder(): string[] {
@@ -149,16 +167,7 @@ class Known {
   }
 }
 
-async function promptsOf(store: Store, sessions: readonly Session[]): Promise<Map<Digest, string>> {
-  const wanted = new Set<Digest>()
-  const seen = new Set<Digest>()
-  for (const session of sessions) {
-    for (const chunk of backwards(valueFrom(session).tip)) {
-      if (seen.has(chunk.id)) break
-      seen.add(chunk.id)
-      if (chunk.kind === 'assistant' && chunk.prompt !== undefined) wanted.add(chunk.prompt)
-    }
-  }
+async function promptsOf(store: Store, wanted: ReadonlySet<Digest>): Promise<Map<Digest, string>> {
   const prompts = new Map<Digest, string>()
   for (const digest of wanted) {
     try {

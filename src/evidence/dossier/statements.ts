@@ -229,7 +229,9 @@ function aboutPeople({ approvals }: StatementFacts): Statement[] {
       ? [
           proven(
             'approvals',
-            `${many(decided.length, 'decision')} of people ${decided.length === 1 ? 'is' : 'are'} on record, with what they were shown.`,
+            decided.length === 1
+              ? 'A decision by a person is on record, with what was shown.'
+              : `${many(decided.length, 'decision')} by people are on record, each with what was shown.`,
           ),
           open(
             'approvals',

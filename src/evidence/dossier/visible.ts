@@ -8,14 +8,20 @@ export function visible(text: string): string {
 
 /** The same on one line. */
 export function visibleLine(text: string): string {
-  return visible(text).replaceAll('\n', '␊').replaceAll('\t', ' ')
+  return visible(text).replaceAll('\n', ' ↵ ').replaceAll('\t', ' ')
 }
 
 const hidden = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
+/** Of the first 32 characters, as ASCII calls them: few fonts have pictures of them. */
+const names =
+  'NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US'.split(
+    ' ',
+  )
+
 function signOf(character: string): string {
   const code = character.codePointAt(0) as number
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code)
-  if (code === 0x7f) return '␡'
+  if (code < 0x20) return `⟨${names[code]}⟩`
+  if (code === 0x7f) return '⟨DEL⟩'
   return `⟨U+${code.toString(16).toUpperCase().padStart(4, '0')}⟩`
 }

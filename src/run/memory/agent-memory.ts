@@ -109,7 +109,7 @@ export class AgentMemory {
         return { memory: memory as Memory, store: store.name, waits }
       },
     )
-    const extras = { text: text.slice(0, 2_000), ...(lane !== rootLane && { waits }) }
+    const extras = { text: memory.text.slice(0, 2_000), ...(lane !== rootLane && { waits }) }
     this.#note(context, { kind: 'memory', op: 'remember', store, entries: [memory.id], extras }, session)
     return memory
   }

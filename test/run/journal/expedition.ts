@@ -146,7 +146,7 @@ export class Expedition extends Workflow {
     out = await new Parallel({ left: this.left, right: this.right })(out.user('Split up.'))
     this.#tell('merged')
     await this.scribe.remember('The toll on the left costs a coin.')
-    const receipt = await effect('book', { for: out.length }, () => `booked ${out.length}`, {
+    const receipt = await effect('book', { for: out.text }, () => `booked ${out.text.length}`, {
       effect: 'idempotent',
     })
     out = await this.scribe(out.user(`${receipt}. What of the toll?`))

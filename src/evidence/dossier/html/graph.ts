@@ -39,7 +39,7 @@ function worthDrawing(sessions: readonly SessionNode[]): SessionNode[] {
 function row(node: SessionNode, branches: readonly BranchReport[]): Markup {
   const branch = branches[node.branch] as BranchReport
   const what = node.steps > 0 ? counted(node.steps, 'step') : 'nothing new'
-  return html`<li${node.isFinal ? html` class="final"` : ''}><p><strong>${branch.name}</strong> <span class="op">${node.operation}</span>${node.isFinal ? html` <span class="tag">result</span>` : ''}</p><p class="meta">${node.firstStep === undefined ? '' : html`${stepLink(node.firstStep)} `}${what}${node.by === undefined ? '' : ` · ${node.by}`} · ${timeOfDay(node.at)} · <code>${shortId(node.id)}</code></p></li>`
+  return html`<li${node.isFinal ? html` class="final"` : ''}><p><strong>${branch.name}</strong> <span class="op">${node.operation}</span>${node.isFinal ? html` <span class="tag">result</span>` : ''}</p><p class="meta">${what}${node.firstStep === undefined ? '' : html` from ${stepLink(node.firstStep)}`}${node.by === undefined ? '' : ` · ${node.by}`} · ${timeOfDay(node.at)} · <code>${shortId(node.id)}</code></p></li>`
 }
 
 function drawing({ places, edges, columns }: Drawn, branches: readonly BranchReport[]): Markup {
