@@ -1,6 +1,7 @@
 import type { Digest } from '../base/digest.ts'
 import type { GraphNode } from '../session/graph.ts'
 import type { SessionRow, Store } from '../store/spec.ts'
+import { isPrompt } from './names.ts'
 
 /**
  * All sessions of a store, oldest first. Most parents are never kept, being a step on the way to another session: a session then counts as
@@ -11,7 +12,7 @@ export async function graphRows(store: Store): Promise<readonly GraphNode[]> {
   let cursor: string | undefined
   do {
     const page = await store.sessions.list({ limit: 1000, ...(cursor && { cursor }) })
-    rows.push(...page.rows)
+    rows.push(...page.rows.filter(({ id }) => !isPrompt(id)))
     cursor = page.cursor
   } while (cursor)
   rows.reverse()

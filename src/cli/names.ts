@@ -71,3 +71,8 @@ function nearestRuns(name: string, rows: readonly RunRow[]): string[] {
   }
   return []
 }
+
+/** Whether a session only holds an agent's instructions, for others to refer to. */
+export function isPrompt(id: string): boolean {
+  return id.startsWith('prompt-')
+}

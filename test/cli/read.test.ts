@@ -73,6 +73,7 @@ test('graph draws a session with all that it is connected with', async () => {
   // The forks themselves were never kept; what was appended to them hangs on what they were forked from.
   expect(edges).toContainEqual({ from: asked.id, to: calm.id })
   expect(edges).toContainEqual({ from: calm.id, to: merged.id })
+  expect(project.rath('graph', calm.id).stdout.split('\n')[0]).toContain(merged.id.slice(-8))
   expect(project.rath('graph', '--format', 'dot').stdout).toMatch(/^digraph sessions \{\n(.*\n)+\}\n$/)
   expect(project.rath('graph', '--format', 'mermaid').stdout).toMatch(/^flowchart TD\n/)
 })
@@ -80,9 +81,14 @@ test('graph draws a session with all that it is connected with', async () => {
 test('diff shows what two sessions share, and what each said and spent since', async () => {
   const { project, calm, bold, asked } = await debate()
   const { stdout } = project.rath('diff', calm.id, bold.id)
-  expect(stdout).toContain(`shared   1 chunk, up to ${asked.head?.slice(0, 12)}`)
-  expect(stdout).toContain(`< ${calm.id}  1 chunk, 7 tokens`)
-  expect(stdout).toContain(`> ${bold.id}  1 chunk, 0 tokens`)
-  const diff = project.json<{ shared: number; spent: object }>(['diff', calm.id, bold.id])
-  expect(diff).toMatchObject({ shared: 1, spent: { ours: { totalTokens: 7 }, theirs: { totalTokens: 0 } } })
+  expect(stdout).toContain(asked.head?.slice(0, 12) as string)
+  expect(stdout).toMatch(/Teal\.[\s\S]*Amber/)
+  const { shared, ours, theirs } = project.json<{ shared: number; ours: object; theirs: object }>([
+    'diff',
+    calm.id,
+    bold.id,
+  ])
+  expect(shared).toBe(1)
+  expect(ours).toMatchObject({ session: calm.id, chunks: [{ kind: 'assistant' }], usage: { totalTokens: 7 } })
+  expect(theirs).toMatchObject({ session: bold.id, usage: { totalTokens: 0 } })
 })

@@ -39,33 +39,28 @@ test('a store that is not there is said to be so, and not made', () => {
   expect(project.rath('ls').stderr).toBe(stderr)
 })
 
-test('every command has help with examples, and the program lists all of them', () => {
+test('every command has help with examples, prints JSON too, and is in the list of all', () => {
   const project = new Project()
   const all = project.rath('--help')
   expect(all.status).toBe(0)
+  /** A conversation, a script for a shell, a file of JSON lines; and one that has parts. */
+  const speaksOtherwise = ['chat', 'completion', 'export', 'memory']
   for (const name of Object.keys(commands)) {
     expect(all.stdout).toMatch(new RegExp(`^  ${name} +\\S`, 'm'))
     const { status, stdout, stderr } = project.rath(name, '--help')
     expect({ status, stderr }, name).toEqual({ status: 0, stderr: '' })
     expect(stdout, name).toMatch(new RegExp(`Examples:\n  .*rath ${name}`))
-    expect(project.rath('help', name).stdout, name).toBe(stdout)
+    expect(stdout.includes('--json'), name).toBe(!speaksOtherwise.includes(name))
+  }
+  expect(project.rath('help', 'ls').stdout).toBe(project.rath('ls', '--help').stdout)
+  for (const part of ['list', 'find', 'read', 'forget', 'tree']) {
+    expect(project.rath('memory', part, '--help').stdout, part).toContain('--json')
   }
 })
 
 test('the page about the command lists every one', () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/cli.md'), 'utf8')
   for (const name of Object.keys(commands)) expect(page).toMatch(new RegExp(`^\\| .*\`rath ${name}\\b`, 'm'))
-})
-
-test('every command that prints for people prints JSON too', () => {
-  const project = new Project()
-  const speaksOtherwise = ['chat', 'completion', 'export', 'memory']
-  for (const name of Object.keys(commands).filter(command => !speaksOtherwise.includes(command))) {
-    expect(project.rath(name, '--help').stdout, name).toContain('--json')
-  }
-  for (const part of ['list', 'find', 'read', 'forget', 'tree']) {
-    expect(project.rath('memory', part, '--help').stdout, part).toContain('--json')
-  }
 })
 
 test('an error of a command with --json is JSON on standard error', () => {

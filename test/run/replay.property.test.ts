@@ -220,9 +220,9 @@ it('any run replays to the same state, whatever order its parts finish in and ho
       const pending = runtime.run(build(made, new World(one)), start())
       const out = await pending
       for (const chunk of out.chunks) seen.add(chunk.kind)
-      if (out.chunks.some(chunk => chunk.kind === 'merge' && chunk.tree !== undefined))
+      if ([...out.chunks].some(chunk => chunk.kind === 'merge' && chunk.tree !== undefined))
         seen.add('merged files')
-      if (out.chunks.some(chunk => chunk.extras?.session !== undefined)) seen.add('nested agent')
+      if ([...out.chunks].some(chunk => chunk.extras?.session !== undefined)) seen.add('nested agent')
       const report = await runtime.replay(pending.runId, build(made, new World(other)))
       expect(report.divergence?.message).toBeUndefined()
       expect(report).toMatchObject({ ok: true, state: out.state })

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { RathError } from '../../base/errors.ts'
 import { importBundle } from '../../evidence/bundle/import.ts'
 import { readBundle } from '../../evidence/bundle/read.ts'
+import { verifyBundle } from '../../evidence/bundle/verify.ts'
 import { openStore } from '../../run/open-store.ts'
 import { readSessions } from '../../session/stream.ts'
 import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
@@ -46,7 +47,7 @@ async function read(file: string): Promise<Parameters<typeof importBundle>[0]> {
   }
   const sessions = []
   for await (const session of readSessions(createReadStream(file))) sessions.push(session)
-  return { sessions, runs: [], verification: undefined as never }
+  return { sessions, runs: [], verification: await verifyBundle(createReadStream(file)) }
 }
 
 async function beginsLikeOurs(file: string): Promise<boolean> {

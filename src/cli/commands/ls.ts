@@ -2,6 +2,7 @@ import { Argument, type Command, Option } from 'commander'
 import { chunkText } from '../../session/chunk-text.ts'
 import type { RunRow, RunStatus, SessionFilter, SessionRow, Store } from '../../store/spec.ts'
 import { examples, type JsonOption, type StoreOption, wholeNumber, withJson, withStore } from '../command.ts'
+import { isPrompt } from '../names.ts'
 import type { Output } from '../output.ts'
 import { openToRead } from '../runtime.ts'
 import { table } from '../table.ts'
@@ -53,7 +54,7 @@ async function list(what: 'sessions' | 'runs', options: Options, output: Output)
     ...(tagged && { tagged }),
   }
   const { rows: found, cursor } = await store.sessions.list(filter)
-  const rows = options.prompts ? found : found.filter(({ id }) => !id.startsWith('prompt-'))
+  const rows = options.prompts ? found : found.filter(({ id }) => !isPrompt(id))
   if (options.json) return output.json({ sessions: rows, more: cursor !== undefined })
   if (options.quiet) return rows.forEach(({ id }) => void output.print(id))
   if (rows.length === 0) return output.tell('No sessions.')

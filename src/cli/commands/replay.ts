@@ -43,7 +43,7 @@ async function replay(name: string, options: Options, output: Output): Promise<n
   const { workflow } = await workflowOf(row, options)
   await using runtime = openRuntime(options)
   const report = await whileWorking(output, 'replaying', () =>
-    runtime.replay(row.id, workflow as never, { mode: options.mode }),
+    runtime.replay(row.id, workflow, { mode: options.mode }),
   )
   if (options.json) {
     const { session, error, ...rest } = report

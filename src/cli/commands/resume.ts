@@ -41,7 +41,7 @@ export async function resume(name: string, options: ResumeOptions, output: Outpu
   const { workflow } = await workflowOf(row, options)
   if (options.model !== undefined) workflow.to(await loadModel(options.model))
   await using runtime = openRuntime(options)
-  const work = { id: () => row.id, start: (call: object) => runtime.resume(row.id, workflow as never, call) }
+  const work = { id: () => row.id, start: (call: object) => runtime.resume(row.id, workflow, call) }
   return await drive(work, runtime, options, output)
 }
 
