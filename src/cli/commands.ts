@@ -3,6 +3,10 @@ import type { CommandFile } from './command.ts'
 /** Every command: what it is for, and where it is. A command's file, and all that it needs, is loaded when it is used. */
 export const commands: Readonly<Record<string, { readonly summary: string; load(): Promise<CommandFile> }>> =
   {
+    demo: {
+      summary: 'watch agents mend a small repository, without a key',
+      load: () => import('./commands/demo.ts'),
+    },
     run: { summary: 'run the workflow that a file exports', load: () => import('./commands/run.ts') },
     chat: {
       summary: 'talk with an agent that works in this folder',

@@ -41,6 +41,8 @@ function codeFor(error: unknown): ExitCode {
 /** An error of ours says everything in its message; of any other, where it happened helps. */
 function sentence(error: unknown): string {
   if (error instanceof RathError || error instanceof UsageError) return error.message
+  // What the system says about a file names it.
+  if (error instanceof Error && 'syscall' in error) return error.message
   if (error instanceof Error) return error.stack ?? error.message
   return String(error)
 }

@@ -18,7 +18,7 @@ export async function graphRows(store: Store): Promise<readonly GraphNode[]> {
   rows.reverse()
   const known = new Set(rows.map(({ id }) => id))
   const byHead = new Map<Digest, SessionRow[]>()
-  for (const row of rows) if (row.head !== null) byHead.set(row.head, [...(byHead.get(row.head) ?? []), row])
+  for (const row of rows) if (row.head !== null) addTo(byHead, row.head, row)
   return Promise.all(
     rows.map(async row => {
       const { id, lineage } = row
@@ -52,7 +52,7 @@ export function relatives(rows: readonly GraphNode[], id: string): readonly Grap
   const byId = new Map(rows.map(row => [row.id, row]))
   const children = new Map<string, string[]>()
   for (const row of rows) {
-    for (const parent of row.lineage.parents) children.set(parent, [...(children.get(parent) ?? []), row.id])
+    for (const parent of row.lineage.parents) addTo(children, parent, row.id)
   }
   const below = reach([id], here => children.get(here) ?? [])
   // What was merged into a descendant belongs to its story, so the ancestors of all of them do.
@@ -64,4 +64,10 @@ function reach(from: Iterable<string>, next: (id: string) => readonly string[]):
   const seen = new Set(from)
   for (const here of seen) for (const neighbour of next(here)) seen.add(neighbour)
   return seen
+}
+
+function addTo<T>(lists: Map<string, T[]>, key: string, value: T): void {
+  const list = lists.get(key)
+  if (list) list.push(value)
+  else lists.set(key, [value])
 }

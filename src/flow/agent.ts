@@ -293,11 +293,14 @@ export class Agent extends Workflow {
       },
       run: async ({ request }: { request: string }, { signal, session }) => {
         const placement = session.placement
+        const context = currentContext()
         const asked = Session.fromUserMessage(request)
         const own = placement ? besides(asked.to(placement.backend, placement.spec), session) : asked
-        if (placement) currentContext()?.runtime.places.share(own, session)
+        if (placement) context?.runtime.places.share(own, session)
         const out = await this(own, { signal })
         answeredBy(out.id)
+        if (placement && context?.run.isRecorded)
+          await context.runtime.places.catchUp({ session: out, run: context.runId, signal })
         return out.text
       },
     })

@@ -70,8 +70,9 @@ async function perform(
   try {
     session = input instanceof Session ? input : await input
     if (context.aborted) throw cancelledError(context.signal)
-    const given = session
-    context.input = given
+    // Forks are numbered from the beginning of a run, as they will be when it is replayed.
+    const given = isOutermost ? sessionOf(valueFrom(session)) : session
+    context.input = session
     if (isOutermost) run.input = given
     trace = context.runtime.tracing?.call(callee, given, context)
     const made = await runInContext(context, () =>

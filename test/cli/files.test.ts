@@ -76,3 +76,24 @@ test('a dossier of a run is a page, Markdown or data', () => {
   expect(environment.node).toBe(process.version)
   expect(project.rath('dossier', 'last', '--md', '--json').status).toBe(2)
 })
+
+test('a session file of OpenRath Python is imported, and a file that is not there is said in one line', () => {
+  const records = [
+    {
+      record_type: 'header',
+      schema_version: 1,
+      id: '6f1c2a34-0000-4000-8000-000000000001',
+      created_at: '2026-01-01T00:00:00+00:00',
+    },
+    { record_type: 'chunk', kind: 'user', payload: { content: 'Is the door open?' } },
+  ]
+  const project = new Project({
+    'python.jsonl': `${records.map(record => JSON.stringify(record)).join('\n')}\n`,
+  })
+  const { status, stderr } = project.rath('import', 'python.jsonl')
+  expect(status, stderr).toBe(0)
+  expect(project.rath('show', '6f1c2a34').stdout).toContain('Is the door open?')
+  const missing = project.rath('import', 'nothing.jsonl')
+  expect(missing.status).toBe(1)
+  expect(missing.stderr).toMatch(/^rath: ENOENT: .*nothing\.jsonl'\n$/)
+})

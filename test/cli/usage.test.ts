@@ -5,6 +5,12 @@ import { commands } from '../../src/cli/commands.ts'
 import { Session } from '../../src/session/session.ts'
 import { entry, Project, visible } from './make.ts'
 
+test('the package brings the command under both names', () => {
+  const { bin } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'))
+  expect(bin).toEqual({ rath: 'dist/cli/main.js', openrath: 'dist/cli/main.js' })
+  expect(readFileSync(entry, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/)
+})
+
 test('wrong usage exits 2 with one line that says what was meant', () => {
   const project = new Project()
   const lines: [string[], string][] = [

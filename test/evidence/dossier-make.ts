@@ -249,6 +249,7 @@ export function hostileSession(): Session {
           { id: 'open', name: hostile, args: hostile },
         ],
       },
+      { kind: 'note', name: 'drift', data: { files: [{ path: hostile }] }, by },
       {
         kind: 'tool-result',
         callId: hostile,
@@ -257,7 +258,6 @@ export function hostileSession(): Session {
         ranOn,
         files,
         by,
-        extras: { drift: [{ path: hostile }] },
       },
       {
         kind: 'tool-result',

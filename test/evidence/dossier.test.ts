@@ -263,6 +263,11 @@ describe('a dossier of sessions alone', () => {
         ],
       },
       {
+        kind: 'note',
+        name: 'drift',
+        data: { from: 'a', to: 'b', files: [{ path: 'notes.md', change: 'modified' }] },
+      },
+      {
         kind: 'tool-result',
         callId: '1',
         tool: 'look',
@@ -270,7 +275,6 @@ describe('a dossier of sessions alone', () => {
           kind: 'value',
           value: { exitCode: null, signal: 'SIGKILL', stdout: 's', stderr: '', truncated: true },
         },
-        extras: { drift: { from: 'a', to: 'b', files: [{ path: 'notes.md', change: 'modified' }] } },
       },
     )
     const dossier = await dossierOfSessions([session])
@@ -280,10 +284,10 @@ describe('a dossier of sessions alone', () => {
     ])
     expect(dossier.approvals).toMatchObject([{ verdict: 'open', tool: 'pay', question: 'Pay?' }])
     expect(dossier.steps[4]?.calls).toEqual([
-      { name: 'look', step: 6 },
+      { name: 'look', step: 7 },
       { name: 'look', args: [{ name: 'at', value: { text: 'y' } }] },
     ])
-    expect(dossier.steps[5]?.tool).toMatchObject({
+    expect(dossier.steps[6]?.tool).toMatchObject({
       args: [{ name: 'at', value: { text: 'x' } }],
       exitCode: null,
       signal: 'SIGKILL',
@@ -309,6 +313,23 @@ describe('a dossier of sessions alone', () => {
     expect(small.task).toEqual([{ text: 'Build every part.' }])
     const longest = Math.max(...small.steps.map(({ tool }) => tool?.stdout?.text.length ?? 0))
     expect(longest).toBe(240)
+  })
+
+  it('finds the branches of a merge in a store, also where the merged session itself was never kept', async () => {
+    await using store = await openStore('memory:')
+    const root = Session.fromUserMessage('go')
+    const sides = root.forks(['a', 'b']).map(fork => fork.append({ kind: 'assistant', text: fork.branch }))
+    for (const side of sides) await store.sessions.put(side)
+    const [a, b] = sides as [Session, Session]
+    const final = (await a.merge(b, { policy: 'ours' })).append({ kind: 'note', name: 'after' })
+    await store.sessions.put(final)
+    const { branches, integrity } = await dossierOf(store, final)
+    expect(branches.map(({ name, status }) => `${name} ${status}`).sort()).toEqual([
+      'a adopted',
+      'b rejected',
+      'trunk adopted',
+    ])
+    expect(integrity.missing.length).toBeGreaterThan(0)
   })
 
   it('refuses a session that is not there', async () => {

@@ -28,11 +28,19 @@ export function importsOf(path: string, code: string): Import[] {
 
 /** `import(pathToFileURL(path).href)` loads a file that somebody named, and none of the package. */
 function isFileAddress(source: { type: string }): boolean {
-  const { object, property } = source as {
-    object?: { callee?: { name?: string } }
-    property?: { name?: string }
-  }
+  const { callee, arguments: given, object, property } = source as Expression
+  // In the build, TypeScript looks at what is computed once more.
+  if (callee?.name === '__rewriteRelativeImportExtension' && given?.[0]) return isFileAddress(given[0])
   return object?.callee?.name === 'pathToFileURL' && property?.name === 'href'
+}
+
+interface Expression {
+  readonly type: string
+  readonly name?: string
+  readonly callee?: Expression
+  readonly arguments?: readonly Expression[]
+  readonly object?: Expression
+  readonly property?: Expression
 }
 
 /** The names a file exports, told apart by whether they exist at run time. `export *` is refused: it hides names. */

@@ -45,6 +45,24 @@ describe('a replay', () => {
     expect(JSON.stringify([await store.runs.list(), await store.sessions.list()])).toBe(before)
   })
 
+  it('of a session that was forked before begins with the same forks', async () => {
+    const { runtime } = await fresh()
+    class Forked extends Workflow {
+      agent = agent('Say.', () => 'said')
+      forward(session: Session) {
+        return this.agent(session.fork())
+      }
+    }
+    const session = say()
+    session.fork()
+    const pending = runtime.run(new Forked(), session)
+    expect((await pending).branch).toBe('#0')
+    expect(await runtime.replay(pending.runId, new Forked())).toMatchObject({ ok: true })
+    const again = runtime.run(new Forked(), session, { reuse: pending.runId })
+    await again
+    expect((await runtime.report(again.runId)).paid.calls).toBe(0)
+  })
+
   it('covers selectors, compressors, agents as tools, containers, policies and budgets', async () => {
     const ruled = counted('ruled', 'read', { approval: async () => false })
     class Team extends Workflow {

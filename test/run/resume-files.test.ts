@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Agent } from '../../src/flow/agent.ts'
+import { Workspaces } from '../../src/run/place/workspaces.ts'
 import { createRuntime, type Runtime } from '../../src/run/runtime.ts'
 import { Session } from '../../src/session/session.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -60,7 +61,7 @@ const adds = (die?: () => void): Tool =>
 async function resumed(
   session: Session,
   make: (tools: Tool[], scripts: readonly Script[]) => Agent,
-  scripts: Script[],
+  script: Script[] | ((die: () => void) => Script[]),
 ) {
   const { state, view } = mortal(store)
   const died = Promise.withResolvers<void>()
@@ -68,6 +69,7 @@ async function resumed(
     state.dead = true
     died.resolve()
   }
+  const scripts = typeof script === 'function' ? script(die) : script
   const pending = runtimeOn(view).run(make([adds(die)], scripts), session)
   await died.promise
   await release(store, pending.runId)
@@ -110,6 +112,19 @@ for (const [where, session] of [
       expect(log).toBe('begun\nzero\none\nlast\n')
     })
 
+    it('when an agent inside had only to say that it was done', async () => {
+      const outer = { toolCalls: [asks, ...lines('four').toolCalls] }
+      const log = await resumed(session(), nested, die => [
+        [lines('one'), outer],
+        (_request, n) => {
+          if (n === 0) return lines('two', 'three')
+          die()
+          return new Promise(() => {})
+        },
+      ])
+      expect(log).toBe('begun\none\ntwo\nthree\nfour\n')
+    })
+
     it('when the agent inside had done others', async () => {
       const inner = [lines('two', 'three'), lines('four', 'last')]
       const log = await resumed(session(), nested, [[lines('one'), { toolCalls: [asks] }], inner])
@@ -117,3 +132,11 @@ for (const [where, session] of [
     })
   })
 }
+
+it('what files a placement began with is said again when whoever said it was killed in between', () => {
+  const kept = new Workspaces(join(folder.path, 'kept'))
+  mkdirSync(join(kept.folder, 'began'), { recursive: true })
+  writeFileSync(join(kept.folder, 'began', 'placement'), '')
+  expect(kept.began('placement')).toBeUndefined()
+  expect([kept.begin('placement', 'one'), kept.begin('placement', 'two')]).toEqual(['one', 'one'])
+})

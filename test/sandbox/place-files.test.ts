@@ -133,6 +133,18 @@ describe('a call that may change files', () => {
   })
 })
 
+test('files are not kept inside the folder that they are kept of, but in its own corner', async () => {
+  const inside = new Places({ workspaces: join(project(), 'kept') })
+  await expect(inside.open({ session: start() })).rejects.toMatchObject({
+    code: 'invalid-argument',
+    message: expect.stringContaining('OPENRATH_HOME'),
+  })
+  await inside.close()
+  const corner = new Places({ workspaces: join(project(), '.openrath', 'kept') })
+  expect((await corner.open({ session: start() })).sandbox.hostPath).toBe(project())
+  await corner.close()
+})
+
 describe('a fork', () => {
   test('has files of its own, and the folder that was handed over stays as it is', async () => {
     const [left, right] = start().forks(['left', 'right']) as [Session, Session]

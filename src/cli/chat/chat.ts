@@ -116,7 +116,7 @@ export class Chat {
 
   async #command(line: string): Promise<void> {
     const [name = '', ...rest] = line.slice(1).split(/\s+/)
-    const command = chatCommands[name]
+    const command = Object.hasOwn(chatCommands, name) ? chatCommands[name] : undefined
     if (command) await command.run(this, rest.join(' '))
     else this.output.print(`There is no /${name}; /help lists what there is.`)
   }

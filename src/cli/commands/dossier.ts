@@ -52,7 +52,8 @@ async function write(name: string, options: Options, version: string, output: Ou
   output.tell(`Written to ${options.out}.`)
 }
 
-async function surroundings(version: string): Promise<DossierOptions> {
+/** What a dossier says of where it was made. */
+export async function surroundings(version: string): Promise<DossierOptions> {
   const registry = new SandboxRegistry()
   const isKept = existsSync(join(new Workspaces().folder, 'objects'))
   return {

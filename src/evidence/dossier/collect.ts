@@ -12,15 +12,15 @@ const mostSessions = 10_000
 
 /**
  * Reads what belongs to a run, by its id, or to a session, by id, prefix or tag: what the result came from, and the branches beside it that
- * were begun in its time. Linear in the sessions and chunks of those.
+ * were begun in its time. Linear in the chunks of those, and in the sessions of the store, whose rows it reads once.
  */
 export async function collect(store: Store, name: string): Promise<Material> {
   const run = await runOf(store, name)
   const final = await store.sessions.get(run ? sessionIn(run) : name)
-  const known = new Known(store)
-  await known.walkUp(final.id)
+  const known = await Known.of(store)
+  known.walkUp(final.id)
   await known.walkMerges()
-  await known.walkDown(run ? windowOf(run, known) : { from: known.ids(), since: 0, until: endOf(final) })
+  known.walkDown(run ? windowOf(run, known) : { from: known.ids(), since: 0, until: endOf(final) })
   await known.walkMerges()
   return {
     final: known.sessions.get(final.id) as Session,
@@ -73,38 +73,61 @@ function endOf(session: Session): number {
 class Known {
   readonly rows = new Map<string, SessionRow>()
   readonly sessions = new Map<string, Session>()
+  readonly missing = new Set<string>()
   /** Those that answers name. */
   readonly prompts = new Set<Digest>()
-  readonly #seen = new Set<Digest>()
-  readonly missing = new Set<string>()
   isFull = false
   readonly #store: Store
+  readonly #all = new Map<string, SessionRow>()
+  readonly #children = new Map<string, SessionRow[]>()
+  readonly #seen = new Set<Digest>()
 
-  constructor(store: Store) {
+  private constructor(store: Store) {
     this.#store = store
   }
 
-  /** What a session came from. */
-  async walkUp(id: string): Promise<void> {
-    const queue = new Set([id])
-    for (const here of queue) {
-      if (this.rows.has(here) || this.missing.has(here)) continue
-      const row = await this.#row(here)
-      if (row) this.#add(row)
-      else this.missing.add(here)
-      for (const parent of row?.lineage.parents ?? []) queue.add(parent)
+  static async of(store: Store): Promise<Known> {
+    const known = new Known(store)
+    let cursor: string | undefined
+    do {
+      const page = await store.sessions.list({ limit: 1000, ...(cursor !== undefined && { cursor }) })
+      for (const row of page.rows) known.#note(row)
+      cursor = page.cursor
+    } while (cursor !== undefined)
+    return known
+  }
+
+  #note(row: SessionRow): void {
+    this.#all.set(row.id, row)
+    for (const parent of row.lineage.parents) {
+      const children = this.#children.get(parent)
+      if (children) children.push(row)
+      else this.#children.set(parent, [row])
     }
   }
 
+  /** What a session came from. */
+  walkUp(id: string): void {
+    const queue = new Set([id])
+    for (const here of queue) {
+      if (this.rows.has(here) || this.missing.has(here)) continue
+      const row = this.#all.get(here)
+      if (row) this.rows.set(here, row)
+      else this.missing.add(here)
+      for (const parent of row?.lineage.parents ?? []) queue.add(parent)
+    }
+    if (this.rows.size >= mostSessions) this.isFull = true
+  }
+
   /** What came of sessions in a time. Ids that no row has are asked about, too: two branches may have only such a parent in common. */
-  async walkDown({ from, since, until }: Window): Promise<void> {
+  walkDown({ from, since, until }: Window): void {
     const queue = new Set(from)
     for (const id of queue) {
-      for await (const row of this.#children(id)) {
+      for (const { id: child, lineage } of this.#children.get(id) ?? []) {
         if (this.isFull) return
-        if (row.lineage.at < since || row.lineage.at > until) continue
-        queue.add(row.id)
-        await this.walkUp(row.id)
+        if (lineage.at < since || lineage.at > until) continue
+        queue.add(child)
+        this.walkUp(child)
       }
     }
   }
@@ -120,7 +143,7 @@ class Known {
         this.#seen.add(chunk.id)
         if (chunk.kind === 'assistant' && chunk.prompt !== undefined) this.prompts.add(chunk.prompt)
         if (chunk.kind === 'merge' && !this.isFull)
-          for (const branch of chunk.branches) await this.walkUp(branch.session)
+          for (const branch of chunk.branches) this.walkUp(branch.session)
       }
     }
   }
@@ -136,34 +159,6 @@ class Known {
       lineage: { ...lineage, parents: lineage.parents.filter(parent => this.rows.has(parent)) },
     }))
     return sessionGraph(nodes).nodes.map(node => node.id)
-  }
-
-  #add(row: SessionRow): void {
-    this.rows.set(row.id, row)
-    if (this.rows.size >= mostSessions) this.isFull = true
-  }
-
-  async #row(id: string): Promise<SessionRow | undefined> {
-    try {
-      const row = await this.#store.sessions.row(id)
-      return row.id === id ? row : undefined
-    } catch (error) {
-      if (error instanceof RathError && error.code === 'unknown-session') return undefined
-      throw error
-    }
-  }
-
-  async *#children(parent: string): AsyncGenerator<SessionRow> {
-    let cursor: string | undefined
-    do {
-      const page = await this.#store.sessions.list({
-        parent,
-        limit: 1000,
-        ...(cursor !== undefined && { cursor }),
-      })
-      yield* page.rows
-      cursor = page.cursor
-    } while (cursor !== undefined)
   }
 }
 

@@ -113,7 +113,7 @@ function aboutAnswers({ events, spending }: StatementFacts): Statement[] {
 }
 
 function aboutFiles({ patch, events }: StatementFacts): Statement[] {
-  const drifted = events.filter(({ chunk }) => chunk.kind === 'tool-result' && driftIn(chunk).length > 0)
+  const drifted = events.filter(({ chunk }) => driftIn(chunk).length > 0)
   const byTree = patch.source === 'trees'
   return [
     ...(byTree

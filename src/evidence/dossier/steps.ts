@@ -5,12 +5,12 @@ import { textOf } from '../../session/part.ts'
 import type { Cutter } from './cutter.ts'
 import type { Fact, Step } from './dossier.ts'
 import type { Event } from './history.ts'
-import { argumentsOf, toolStep } from './tool-step.ts'
+import { argumentsOf, driftIn, toolStep } from './tool-step.ts'
 
 /** Every event as a step. Linear in events. */
 export function stepsOf(events: readonly Event[], cutter: Cutter): Step[] {
   const results = resultsOf(events)
-  return events.map(event => {
+  return events.map((event, i) => {
     const { n, chunk, session, line, inFinal } = event
     return {
       n,
@@ -22,7 +22,7 @@ export function stepsOf(events: readonly Event[], cutter: Cutter): Step[] {
       at: chunk.at,
       ...(chunk.by !== undefined && { by: chunk.by }),
       inFinal,
-      ...detailOf(event, results, cutter),
+      ...detailOf(event, results, cutter, driftBefore(events, i)),
     }
   })
 }
@@ -33,7 +33,18 @@ type Detail = Partial<
   Pick<Step, 'text' | 'reasoning' | 'model' | 'prompt' | 'usage' | 'calls' | 'tool' | 'facts'>
 >
 
-function detailOf({ chunk, line }: Event, results: Results, cutter: Cutter): Detail {
+/** What the note right before a call says that somebody else had changed. */
+function driftBefore(events: readonly Event[], i: number): readonly string[] {
+  const before = events[i - 1]
+  return before && before.line === events[i]?.line ? driftIn(before.chunk) : []
+}
+
+function detailOf(
+  { chunk, line }: Event,
+  results: Results,
+  cutter: Cutter,
+  drift: readonly string[],
+): Detail {
   const usage = 'usage' in chunk && chunk.usage && chunk.kind !== 'merge' ? { usage: chunk.usage } : {}
   const model = 'model' in chunk && chunk.model !== undefined ? { model: chunk.model } : {}
   switch (chunk.kind) {
@@ -65,7 +76,7 @@ function detailOf({ chunk, line }: Event, results: Results, cutter: Cutter): Det
       }
     }
     case 'tool-result':
-      return { tool: toolStep(chunk, results.argsOf(line.index, chunk.callId), cutter) }
+      return { tool: toolStep(chunk, results.argsOf(line.index, chunk.callId), cutter, drift) }
     default:
       return { ...said(chunk.text, cutter), ...model, ...usage, ...facts(factsOf(chunk)) }
   }

@@ -6,9 +6,13 @@ import type { Cutter } from './cutter.ts'
 import type { Argument, FileStep, ToolStep } from './dossier.ts'
 
 /** What a tool was asked and what came of it. `called` are the arguments of the call, for a result that does not repeat them. */
-export function toolStep(chunk: Chunk<'tool-result'>, called: Json | undefined, cutter: Cutter): ToolStep {
+export function toolStep(
+  chunk: Chunk<'tool-result'>,
+  called: Json | undefined,
+  cutter: Cutter,
+  drift: readonly string[],
+): ToolStep {
   const { tool, callId, args = called, outcome, durationMs, ranOn, files } = chunk
-  const drift = driftIn(chunk)
   return {
     name: tool,
     callId,
@@ -68,10 +72,10 @@ function resultText({ outcome }: Chunk<'tool-result'>): string {
   return outcome.kind === 'denied' ? outcome.reason : outcomeText(outcome)
 }
 
-/** Files that somebody else had changed: as a list, or as a list with the trees around it. */
-export function driftIn({ extras }: Chunk<'tool-result'>): string[] {
-  const drift = extras?.drift
-  const files = isPlainObject(drift) ? drift.files : drift
+/** Files that somebody else had changed, where a chunk is the note of it. */
+export function driftIn(chunk: Chunk): string[] {
+  if (chunk.kind !== 'note' || chunk.name !== 'drift' || !isPlainObject(chunk.data)) return []
+  const { files } = chunk.data
   if (!Array.isArray(files)) return []
   return files.flatMap(file => (isPlainObject(file) && typeof file.path === 'string' ? [file.path] : []))
 }

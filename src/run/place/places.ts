@@ -122,6 +122,11 @@ export class Places {
     return found === tree ? undefined : found
   }
 
+  /** The same after an agent inside a call, whose work may have been on record to its end: the files as it left them. */
+  async catchUp(visit: Visit): Promise<void> {
+    await this.follow(visit, { isOuter: false, isHalfWritten: true, after: async () => undefined })
+  }
+
   /** Places of their own for a replay: whatever a session is placed in, it works on copies of the files on record, beginning with `began`. */
   scratch(began: Digest): Places | undefined {
     if (this.#workspaces === undefined) return undefined

@@ -1,11 +1,13 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import type { Digest } from '../../base/digest.ts'
+import { RathError } from '../../base/errors.ts'
 import { changesBetween } from '../../sandbox/workspace/changes.ts'
 import { type ForkedFolder, ForkedFolders } from '../../sandbox/workspace/fork/forked-folders.ts'
 import { ObjectStore } from '../../sandbox/workspace/objects.ts'
+import { ownFolder } from '../../sandbox/workspace/scan.ts'
 import { Workspace } from '../../sandbox/workspace/workspace.ts'
 import type { FileChange } from '../../session/chunk.ts'
 import type { KeptFiles } from './kept-files.ts'
@@ -37,7 +39,8 @@ export class Workspaces implements KeptFiles {
   /** The files that the sessions of a placement began with. Kept, so that a run which goes on in another process finds the same. */
   began(placement: Digest): Digest | undefined {
     try {
-      return readFileSync(this.#beganFile(placement), 'utf8')
+      // Empty, when whoever wrote it was killed.
+      return readFileSync(this.#beganFile(placement), 'utf8') || undefined
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
       throw error
@@ -53,7 +56,9 @@ export class Workspaces implements KeptFiles {
       return tree
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-      return this.began(placement) || tree
+      const known = this.began(placement)
+      if (known === undefined) writeFileSync(file, tree)
+      return known ?? tree
     }
   }
 
@@ -67,6 +72,7 @@ export class Workspaces implements KeptFiles {
 
   /** The files of a folder that a person handed over. */
   async filesIn(folder: string): Promise<PlaceFiles> {
+    this.#checkOutside(folder)
     return this.#files(await Workspace.open(folder, await this.objects))
   }
 
@@ -108,6 +114,16 @@ export class Workspaces implements KeptFiles {
   async close(): Promise<void> {
     await (await this.#forks)?.close()
     ;(await this.#objects)?.close()
+  }
+
+  /** Files cannot be kept inside the folder that they are kept of; what is in its `.openrath` is no part of it. */
+  #checkOutside(folder: string): void {
+    const inside = relative(folder, resolve(this.folder))
+    if (inside.startsWith('..') || isAbsolute(inside) || inside.split('/')[0] === ownFolder) return
+    throw new RathError(
+      'invalid-argument',
+      `Files of sessions are kept in ${this.folder}, which lies inside ${folder}, where this session works. Set OPENRATH_HOME, or createRuntime({ workspaces }), to a folder outside it.`,
+    )
   }
 
   #files(workspace: Workspace, folder?: ForkedFolder): PlaceFiles {

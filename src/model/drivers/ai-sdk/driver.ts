@@ -7,6 +7,7 @@ import { type AnswerContext, assemble, type Told } from './answer.ts'
 import { Content } from './content.ts'
 import { type Dialect, dialectOf } from './dialect.ts'
 import { toCallOptions, unsaid } from './options.ts'
+import type { Conversations } from './prompt.ts'
 import { readStream } from './stream.ts'
 import {
   type AiSdkModel,
@@ -41,6 +42,7 @@ class AiSdkDriver implements Model {
   readonly #model: AiSdkModel
   readonly #dialect: Dialect
   readonly #prices: PriceTable | undefined
+  readonly #conversations: Conversations = new WeakMap()
 
   constructor(model: AiSdkModel, { id, prices }: AiSdkOptions) {
     this.id = id ?? `${model.provider.split('.', 1)[0]}/${model.modelId}`
@@ -58,7 +60,7 @@ class AiSdkDriver implements Model {
       unsaid: unsaid(request, this.#dialect),
     }
     try {
-      const options = toCallOptions(request, this.#dialect, signal)
+      const options = toCallOptions(request, this.#dialect, signal, this.#conversations)
       return onDelta ? await this.#stream(options, context, onDelta) : await this.#generate(options, context)
     } catch (error) {
       throw signal.aborted ? cancelledError(signal) : modelError(error, context)

@@ -2,7 +2,7 @@ import type { Json, JsonObject } from '../../../base/json.ts'
 import { isPlainObject } from '../../../base/json.ts'
 import type { ModelRequest, ModelSettings } from '../../spec.ts'
 import type { Dialect } from './dialect.ts'
-import { toPrompt } from './prompt.ts'
+import { type Conversations, toPrompt } from './prompt.ts'
 import type { ByProvider, CallOptions } from './types.ts'
 
 /** A request as the AI SDK takes it. Schemas go through untouched. */
@@ -10,10 +10,11 @@ export function toCallOptions(
   request: ModelRequest,
   dialect: Dialect,
   abortSignal: AbortSignal,
+  conversations?: Conversations,
 ): CallOptions {
   const { settings, tools, toolChoice, output } = request
   const options: CallOptions = {
-    prompt: toPrompt(request.messages, dialect, settings.cache !== false),
+    prompt: toPrompt(request.messages, dialect, settings.cache !== false, conversations),
     abortSignal,
   }
   if (tools.length > 0) {

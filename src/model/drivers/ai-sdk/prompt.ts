@@ -9,9 +9,30 @@ import { CallIds } from './call-ids.ts'
 import type { Dialect } from './dialect.ts'
 import type { ByProvider, PromptMessage, PromptPart } from './types.ts'
 
-/** The messages as the AI SDK takes them: results of one turn in one message, neighbouring user messages as one. */
-export function toPrompt(messages: readonly Message[], dialect: Dialect, cache: boolean): PromptMessage[] {
-  const prompt: PromptMessage[] = []
+/** What was made of the messages up to an answer, behind which nothing is joined to them any more. */
+export interface Converted {
+  readonly messages: readonly Message[]
+  readonly count: number
+  readonly prompt: readonly PromptMessage[]
+}
+
+/** What was made of conversations before, each by its first message. */
+export type Conversations = WeakMap<Message, Converted>
+
+/**
+ * The messages as the AI SDK takes them: results of one turn in one message, neighbouring user messages as one. A conversation that
+ * grows is converted once: what `before` has of the same messages is taken from there, and frozen, since later requests share it.
+ */
+export function toPrompt(
+  messages: readonly Message[],
+  dialect: Dialect,
+  cache: boolean,
+  before: Conversations = new WeakMap(),
+): PromptMessage[] {
+  const known = converted(messages, before)
+  const prompt: PromptMessage[] = known.prompt.slice()
+  let { count } = known
+  let answered = prompt.length
   const ids = new CallIds(dialect.callIds)
   /** Media of tool results that the provider takes only from a user. They wait until all results of the turn are told. */
   let shown: PromptPart[] = []
@@ -19,7 +40,8 @@ export function toPrompt(messages: readonly Message[], dialect: Dialect, cache: 
     if (shown.length > 0) say(prompt, shown)
     shown = []
   }
-  for (const message of messages) {
+  for (let i = count; i < messages.length; i++) {
+    const message = messages[i] as Message
     if (message.role === 'tool') {
       const parts = last(prompt, 'tool') ?? add(prompt, 'tool')
       parts.push(toolResult(message, ids, dialect, shown))
@@ -32,11 +54,32 @@ export function toPrompt(messages: readonly Message[], dialect: Dialect, cache: 
       if (parts.length > 0) say(prompt, parts)
     } else if (message.content.length > 0) {
       prompt.push({ role: 'assistant', content: message.content.map(part => answerPart(part, ids, dialect)) })
+      count = i + 1
+      answered = prompt.length
     }
   }
   show()
+  if (messages[0] && count > known.count) {
+    for (let i = known.prompt.length; i < answered; i++) freeze(prompt[i] as PromptMessage)
+    before.set(messages[0], { messages, count, prompt: prompt.slice(0, answered) })
+  }
   if (cache && dialect.cacheMarker) markStableParts(prompt, dialect.cacheMarker)
   return prompt
+}
+
+const nothing: Converted = { messages: [], count: 0, prompt: [] }
+
+/** What there is of these very messages; nothing when any of them is another now. */
+function converted(messages: readonly Message[], before: Conversations): Converted {
+  const known = messages[0] && before.get(messages[0])
+  if (known === undefined || known.count > messages.length) return nothing
+  for (let i = 0; i < known.count; i++) if (known.messages[i] !== messages[i]) return nothing
+  return known
+}
+
+function freeze(message: PromptMessage): void {
+  if (typeof message.content !== 'string') Object.freeze(message.content)
+  Object.freeze(message)
 }
 
 function addSystem(prompt: PromptMessage[], content: readonly Part[], dialect: Dialect): void {
