@@ -4,14 +4,19 @@ import { Agent, createRuntime, Parallel, Session, Workflow } from '../src/index.
 import { type Answer, scripted } from '../src/testing/scripted.ts'
 
 /** What the pictures show: one small repair, with two attempts on branches of their own, one of them rejected. Scripted models, real files and tests. */
-export async function tellStory(folder: string): Promise<{ readonly store: string; readonly project: string }> {
+export async function tellStory(
+  folder: string,
+): Promise<{ readonly store: string; readonly project: string }> {
   const [store, project] = [`sqlite:${join(folder, 'rath.db')}`, join(folder, 'project')]
   mkdirSync(project)
   writeFileSync(join(project, 'add.mjs'), 'export const add = (a, b) => a - b\n')
   writeFileSync(join(project, 'test.mjs'), test)
   const runtime = createRuntime({ store, workspaces: join(folder, 'workspaces') })
   try {
-    await runtime.run(new Repair(), Session.fromUserMessage('add(2, 3) gives -1. Mend it.').to('local', project))
+    await runtime.run(
+      new Repair(),
+      Session.fromUserMessage('add(2, 3) gives -1. Mend it.').to('local', project),
+    )
     return { store, project }
   } finally {
     await runtime.close()
@@ -25,9 +30,16 @@ console.log('1 test passed')
 
 class Repair extends Workflow {
   override readonly name = 'Repair'
-  reader = agent('You find causes.', { toolCalls: [{ name: 'read_workspace_file', args: { path: 'add.mjs' } }] }, 'It subtracts.')
+  reader = agent(
+    'You find causes.',
+    { toolCalls: [{ name: 'read_workspace_file', args: { path: 'add.mjs' } }] },
+    'It subtracts.',
+  )
   attempts = new Parallel(
-    { times: coder('export const add = (a, b) => a * b\n'), plus: coder('export const add = (a, b) => a + b\n') },
+    {
+      times: coder('export const add = (a, b) => a * b\n'),
+      plus: coder('export const add = (a, b) => a + b\n'),
+    },
     { join: sessions => sessions.find(passes) ?? (sessions[0] as Session) },
   )
   reporter = agent('You report in one sentence.', 'add.mjs subtracted; it adds now, and its test passes.')
@@ -48,5 +60,7 @@ function agent(prompt: string, ...answers: Answer[]): Agent {
 }
 
 function passes(session: Session): boolean {
-  return session.chunks.findLast(chunk => chunk.kind === 'tool-result')?.text.includes('"exitCode":0') === true
+  return (
+    session.chunks.findLast(chunk => chunk.kind === 'tool-result')?.text.includes('"exitCode":0') === true
+  )
 }

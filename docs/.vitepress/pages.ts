@@ -20,7 +20,7 @@ export const docs = dirname(import.meta.dirname)
 
 /** What the side bar shows, in this order. `sandbox*` is every page of that beginning; a page that no line names is under "More". */
 const groups: readonly (readonly [text: string, paths: readonly string[]])[] = [
-  ['Start here', ['start', 'ideas', 'guides/index']],
+  ['Start here', ['start', 'ideas', 'cli', 'guides/index']],
   ['Guides', ['guides/*']],
   [
     'Agents',
@@ -32,7 +32,7 @@ const groups: readonly (readonly [text: string, paths: readonly string[]])[] = [
   ['Memory', ['memory', 'memory-local', 'memory*']],
   ['Stores', ['store', 'store-sqlite', 'store*']],
   ['Promises', ['reliability', 'security']],
-  ['Coming from', ['coming-from/*']],
+  ['Coming from', ['coming-from/index', 'coming-from/*']],
   ['More', ['*']],
   ['Formats', ['format/*']],
   ['API', ['api/index', 'api/*']],

@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url'
 import { Agent } from '../flow/agent.ts'
 import { EmptyWorkflow } from '../flow/empty-workflow.ts'
 import { Selector } from '../flow/selector.ts'
@@ -11,6 +12,9 @@ import { Validator, verdictOn } from './validator.ts'
 export type DemoModels = Readonly<
   Record<'planner' | 'researcher' | 'quick' | 'careful' | 'tester', ModelLike>
 >
+
+/** Where a run of it is found again. */
+export const workflowFile = fileURLToPath(import.meta.url)
 
 const mostTurns = 6
 

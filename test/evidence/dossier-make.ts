@@ -7,7 +7,6 @@ import { Parallel } from '../../src/flow/parallel.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { createRuntime } from '../../src/run/runtime.ts'
 import { localBackend } from '../../src/sandbox/drivers/local/driver.ts'
-import { ObjectStore } from '../../src/sandbox/workspace/objects.ts'
 import type { ChunkInput } from '../../src/session/chunk.ts'
 import { Session } from '../../src/session/session.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -111,7 +110,7 @@ export async function story() {
     store,
     run: pending.runId,
     result,
-    objects: await ObjectStore.open(join(top, 'home', 'workspaces', 'objects')),
+    workspaces: join(top, 'home', 'workspaces'),
     async [Symbol.asyncDispose]() {
       await runtime.close()
       await store.close()

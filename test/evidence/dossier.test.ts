@@ -114,7 +114,7 @@ describe('the dossier of a run', () => {
       files: [{ path: 'slug.js', change: 'modified' }],
     })
     expect(about(dossier, 'files').map(({ proven }) => proven)).toEqual([false])
-    const whole = await dossierOfStory(made.store, made.run, { objects: made.objects })
+    const whole = await dossierOfStory(made.store, made.run, { workspaces: made.workspaces })
     expect(whole.patch).toMatchObject({ source: 'trees', files: [{ path: 'slug.js', change: 'modified' }] })
     expect(whole.patch.files[0]?.patch?.text).toContain('+exports.slug = text => text.trim()')
     expect(whole.patch.files[0]?.patch?.text).not.toContain('split')

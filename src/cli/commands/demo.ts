@@ -1,11 +1,12 @@
+import { spawn } from 'node:child_process'
 import { mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { type DemoPlace, findPlace } from '../../demo/place.ts'
 import { noteFromLastWeek, taskFor, writeRepository } from '../../demo/repository.ts'
-import { FixIssue, LiveFixIssue } from '../../demo/workflow.ts'
+import { verdictOn } from '../../demo/validator.ts'
+import { FixIssue, LiveFixIssue, workflowFile } from '../../demo/workflow.ts'
 import { dossierOf } from '../../evidence/dossier/dossier-of.ts'
 import { dossierHtml } from '../../evidence/dossier/html/page.ts'
 import { localMemory } from '../../memory/drivers/local/local-memory.ts'
@@ -14,9 +15,8 @@ import type { PendingSession } from '../../run/pending-session.ts'
 import type { RunOptions, Runtime } from '../../run/runtime.ts'
 import { Session } from '../../session/session.ts'
 import { examples } from '../command.ts'
+import { type JudgedBranch, linkCommand, nextCommands } from '../demo/next-commands.ts'
 import { DemoStory } from '../demo/story.ts'
-import { linkCommand, nextCommands } from '../demo/next-commands.ts'
-import { openFile } from '../demo/open-file.ts'
 import { exit } from '../exit.ts'
 import type { Output } from '../output.ts'
 import { openRuntime } from '../run-runtime.ts'
@@ -41,42 +41,111 @@ export function define(command: Command, output: Output): void {
   ])
 }
 
-async function demo({ live = false, open = false }: Options, version: string, output: Output): Promise<number> {
+async function demo({ live, open }: Options, version: string, output: Output): Promise<number> {
   const began = Date.now()
   const workflow = live ? new LiveFixIssue() : new FixIssue()
   // A key that is missing is said before anything is made.
   workflow.planner.model.credentials?.()
   const place = await findPlace()
+  const folder = await makeFolder()
+  output.print(introduction(folder, place, live ? workflow.planner.model.id : undefined))
+
+  const story = new DemoStory(output)
+  story.heading('What they do')
+  await using runtime = openRuntime({})
+  const { runId, session } = await follow(workflow, taskSession(folder, place), runtime, story)
+  const branches = await tagBranches(session, runtime)
+  const dossier = await dossierOf(await runtime.store, runId, await surroundings(version))
+  const page = join(folder, 'dossier.html')
+  writeFileSync(page, dossierHtml(dossier))
+  linkCommand(folder)
+
+  story.heading('What came of it')
+  for (const { path } of dossier.patch.files) output.print(`${path} is changed in the folder:`)
+  for (const { patch } of dossier.patch.files) story.patch(patch?.text ?? '')
+  const counted = live ? '' : ' (of a script, at four characters each; nothing is billed)'
+  output.print(`${duration(Date.now() - began)}, ${count(session.usage.totalTokens, 'token')}${counted}`)
+  output.print(`The dossier, one page with all of it: ${page}`)
+
+  story.heading('Look into it yourself')
+  output.print(commandLines(folder, nextCommands(session, branches)))
+  if (open) openFile(page)
+  return branches.some(({ verdict }) => verdict?.verdict === 'accept') ? exit.done : exit.failed
+}
+
+/** The small repository, in a folder of its own that the process works in from here on. */
+async function makeFolder(): Promise<string> {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'openrath-demo-')))
   process.chdir(folder)
   writeRepository(folder)
-  await rememberLastWeek()
+  const memory = await localMemory().open()
+  await memory.write([{ text: noteFromLastWeek, at: Date.now() - week }])
+  await memory.close()
+  return folder
+}
 
-  const story = new DemoStory(output)
-  introduce({ folder, place, model: live ? workflow.planner.model.id : undefined }, output)
-  await using runtime = openRuntime({})
-  workflow.attempts.validator.onForward((_, __, judged) => story.last(judged, 'verdict'))
-  workflow.attempts.onForward((_, __, joined) => story.last(joined, 'merge'))
-  const module = { file: fileURLToPath(import.meta.resolve('../../demo/workflow.js')), export: workflow.constructor.name }
-  const asked = Session.fromUserMessage(taskFor(place.node)).to(place.backend, folder)
-  const begin: CallOptions & RunOptions = { module, onEvent: story.onEvent }
-  const pending = runtime.run<CallOptions, PendingSession>(workflow, asked, begin)
+const week = 7 * 24 * 3600 * 1000
+
+function taskSession(folder: string, { backend, node }: DemoPlace): Session {
+  return Session.fromUserMessage(taskFor(node)).to(backend, folder)
+}
+
+function introduction(folder: string, { backend, reason }: DemoPlace, model: string | undefined): string {
+  const walls = backend === 'isolated' ? 'behind walls (isolated)' : `without walls (local): ${reason}`
+  return [
+    `A small repository with failing tests is in ${folder}.`,
+    'Agents are asked to mend it. Files, edits, tests, branches, memory and the record are real.',
+    model === undefined
+      ? 'The model is not: a script answers in its place, so that this needs no key. --live asks a real one.'
+      : `The model is ${model}.`,
+    `Commands run ${walls}. One note is put into memory first, as if it were from last week.`,
+  ].join('\n')
+}
+
+async function follow(
+  workflow: FixIssue,
+  asked: Session,
+  runtime: Runtime,
+  story: DemoStory,
+): Promise<{ runId: string; session: Session }> {
+  const { attempts } = workflow
+  const told = (kind: 'verdict' | 'merge') => (_: unknown, __: Session, made: Session) => {
+    const chunk = made.chunks.at(-1)
+    if (chunk?.kind === kind) story.chunk(chunk)
+  }
+  using _ = attempts.validator.onForward(told('verdict'))
+  using __ = attempts.onForward(told('merge'))
+  const options: CallOptions & RunOptions = {
+    module: { file: workflowFile, export: workflow.constructor.name },
+    onEvent: story.onEvent,
+  }
+  const pending = runtime.run<CallOptions, PendingSession>(workflow, asked, options)
   const session = await pending
-  const took = Date.now() - began
+  return { runId: pending.runId, session }
+}
 
-  const merged = await tagBranches(session, runtime)
-  const dossier = await dossierOf(await runtime.store, pending.runId, await surroundings(version))
-  const page = join(folder, 'dossier.html')
-  writeFileSync(page, dossierHtml(dossier))
-  story.heading('What came of it')
-  for (const { patch } of dossier.patch.files) story.patch(patch?.text ?? '')
-  for (const { name, status, reason } of dossier.branches) output.print(`${name}: ${status}. ${reason}`)
-  const tokens = `${count(session.usage.totalTokens, 'token')}${live ? '' : ' (scripted: a token for every four characters, and nothing is billed)'}`
-  output.print(`${duration(took)}, ${tokens}`)
-  output.print(`dossier: ${page}`)
-  linkCommand(folder)
-  story.heading('Look into it yourself')
-  output.print(nextCommands({ folder, branches: merged }))
-  if (open) openFile(page)
-  return merged.some(({ verdict }) => verdict === 'accept') ? exit.done : exit.failed
+/** Gives the branches that were judged their names, so that commands can be told them. */
+async function tagBranches(session: Session, { sessions }: Runtime): Promise<JudgedBranch[]> {
+  const merge = session.chunks.findLast(chunk => chunk.kind === 'merge')
+  const judged: JudgedBranch[] = []
+  for (const { branch, session: id } of merge?.branches ?? []) {
+    await sessions.tag(id, branch)
+    judged.push({ branch, session: id, verdict: verdictOn(await sessions.get(id)) })
+  }
+  return judged
+}
+
+function commandLines(
+  folder: string,
+  commands: readonly (readonly [line: string, purpose: string])[],
+): string {
+  const lines = commands.map(([line, purpose]) => `  ${line}\n      ${purpose}`)
+  return [`  cd ${folder}`, ...lines].join('\n')
+}
+
+function openFile(path: string): void {
+  const program = { darwin: 'open', win32: 'explorer' }[process.platform as string] ?? 'xdg-open'
+  spawn(program, [path], { stdio: 'ignore', detached: true })
+    .on('error', () => {})
+    .unref()
 }

@@ -5,7 +5,6 @@ import { type Command, Option } from 'commander'
 import { type DossierOptions, dossierOf } from '../../evidence/dossier/dossier-of.ts'
 import { dossierHtml } from '../../evidence/dossier/html/page.ts'
 import { dossierMarkdown } from '../../evidence/dossier/markdown.ts'
-import { openKeptFiles } from '../../evidence/kept-files.ts'
 import { Workspaces } from '../../run/place/workspaces.ts'
 import { SandboxRegistry } from '../../sandbox/registry.ts'
 import { examples, type StoreOption, withStore } from '../command.ts'
@@ -55,7 +54,8 @@ async function write(name: string, options: Options, version: string, output: Ou
 /** What a dossier says of where it was made. */
 export async function surroundings(version: string): Promise<DossierOptions> {
   const registry = new SandboxRegistry()
-  const isKept = existsSync(join(new Workspaces().folder, 'objects'))
+  const workspaces = new Workspaces().folder
+  const isKept = existsSync(join(workspaces, 'objects'))
   return {
     environment: {
       openrath: version,
@@ -63,6 +63,6 @@ export async function surroundings(version: string): Promise<DossierOptions> {
       platform: `${process.platform} ${process.arch}`,
     },
     sandboxes: registry.names.map(one => registry.get(one)),
-    ...(isKept && { objects: await openKeptFiles() }),
+    ...(isKept && { workspaces }),
   }
 }

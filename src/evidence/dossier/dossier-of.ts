@@ -1,6 +1,5 @@
 import { RathError } from '../../base/errors.ts'
 import type { SandboxCapabilities } from '../../sandbox/spec.ts'
-import type { ObjectStore } from '../../sandbox/workspace/objects.ts'
 import { backwards } from '../../session/chain.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import { Session, valueFrom } from '../../session/session.ts'
@@ -25,8 +24,8 @@ export interface DossierOptions {
   readonly at?: number
   /** Versions and machine, for the reader: `{ openrath: '0.1.0', node: 'v24', platform: 'linux x64' }`. Nothing by default. */
   readonly environment?: Readonly<Record<string, string>>
-  /** Where the trees of workspaces are kept: with them the final patch is that of the files themselves. */
-  readonly objects?: ObjectStore
+  /** The folder where the runtime has kept files of workspaces: with them the final patch is that of the files themselves. */
+  readonly workspaces?: string
   /** The backends that tools ran on, to say what walls they had. */
   readonly sandboxes?: readonly { readonly name: string; readonly capabilities: SandboxCapabilities }[]
   /** Signatures over a bundle of this record, checked. */
@@ -65,7 +64,7 @@ export async function dossierOfSessions(
 }
 
 export async function dossierFrom(material: Material, options: DossierOptions = {}): Promise<Dossier> {
-  const { at = Date.now(), environment = {}, objects, sandboxes = [], signatures = [], limits } = options
+  const { at = Date.now(), environment = {}, workspaces, sandboxes = [], signatures = [], limits } = options
   const { final, journal, prompts } = material
   const history = historyOf(material)
   const { events } = history
@@ -74,7 +73,7 @@ export async function dossierFrom(material: Material, options: DossierOptions = 
   const tools = toolsOf(events, journal)
   const approvals = approvalsOf(events, cutter)
   const spending = spendingOf(history)
-  const patch = await patchOf(final, events, cutter, objects)
+  const patch = await patchOf(final, events, cutter, workspaces)
   const capabilities = new Map(sandboxes.map(backend => [backend.name, backend.capabilities]))
   const dossier: Dossier = {
     format: 'openrath/dossier',

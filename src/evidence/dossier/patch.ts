@@ -1,9 +1,9 @@
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import { changesBetween } from '../../sandbox/workspace/changes.ts'
-import type { ObjectStore } from '../../sandbox/workspace/objects.ts'
 import { foldAt } from '../../session/chain.ts'
 import { type Session, valueFrom } from '../../session/session.ts'
+import { openKeptFiles } from '../kept-files.ts'
 import type { Cutter } from './cutter.ts'
 import type { FinalPatch } from './dossier.ts'
 import type { Event } from './history.ts'
@@ -14,13 +14,14 @@ export async function patchOf(
   final: Session,
   events: readonly Event[],
   cutter: Cutter,
-  objects?: ObjectStore,
+  workspaces?: string,
 ): Promise<FinalPatch> {
   const from = firstTree(final)
   const to = foldAt(valueFrom(final).tip).tree
   const trees = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
-  if (from !== undefined && to !== undefined && objects !== undefined) {
+  if (from !== undefined && to !== undefined && workspaces !== undefined) {
     try {
+      const objects = await openKeptFiles(workspaces)
       const changes = await changesBetween(objects, from, to, { patch: 100_000, patches: 1_000_000 })
       return { source: 'trees', ...trees, files: changes.map(file => fileStep(file, cutter)) }
     } catch (error) {
