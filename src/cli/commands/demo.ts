@@ -63,6 +63,9 @@ async function demo({ live, open }: Options, version: string, output: Output): P
   story.heading('What came of it')
   for (const { path } of dossier.patch.files) output.print(`${path} is changed in the folder:`)
   for (const { patch } of dossier.patch.files) story.patch(patch?.text ?? '')
+  for (const { branch, verdict } of branches) {
+    output.print(`${branch}: ${verdict ? `${verdict.verdict}ed. ${verdict.reason}` : 'not judged'}`)
+  }
   const counted = live ? '' : ' (of a script, at four characters each; nothing is billed)'
   output.print(`${duration(Date.now() - began)}, ${count(session.usage.totalTokens, 'token')}${counted}`)
   output.print(`The dossier, one page with all of it: ${page}`)

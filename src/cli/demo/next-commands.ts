@@ -1,6 +1,5 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { passingTests } from '../../demo/repository.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import type { Session } from '../../session/session.ts'
@@ -15,7 +14,7 @@ export interface JudgedBranch {
 /** Lets `npx rath` in a folder be this very command, with the Node that it runs on. */
 export function linkCommand(folder: string): void {
   const bin = join(folder, 'node_modules', '.bin')
-  const main = fileURLToPath(import.meta.resolve('../main.ts'))
+  const main = realpathSync(process.argv[1] as string)
   mkdirSync(bin, { recursive: true })
   writeFileSync(join(bin, 'rath'), `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`, { mode: 0o755 })
 }

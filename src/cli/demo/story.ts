@@ -1,5 +1,5 @@
 import type { RunEvent } from '../../run/event.ts'
-import type { Chunk, FileChange } from '../../session/chunk.ts'
+import type { Chunk } from '../../session/chunk.ts'
 import type { Output } from '../output.ts'
 import { count, duration, oneLine } from '../text.ts'
 

@@ -1,0 +1,65 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { Project } from './make.ts'
+
+/** What a printed command must say. */
+const says: Record<string, RegExp> = {
+  replay: /^same: run \S+ ended as it did \(done\), with \d+ effects from the record\.$/m,
+  blame: /FixIssue\/attempts\/careful \(careful\) scripted\/careful/,
+  bisect: /^First fails: chunk \d+ \w+ on quick, edit_workspace_file by FixIssue\/attempts\/quick;/m,
+  dossier: /^\| `quick` \| rejected \| Rejected by .*"no dash at the ends"/m,
+  resume: /^All tests pass\.$/m,
+  memory: /the quick attempt was rejected/,
+}
+
+test('the demo mends a repository without a key, tells it, and every command that it prints works', () => {
+  const project = new Project()
+  const env = { ...project.env, TMPDIR: project.folder }
+  const { status, stdout, stderr } = project.run({ args: ['demo'], env })
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  expect(stdout).toContain('a script answers in its place')
+  for (const line of [
+    /^planner +Nobody has read the issue yet\. Next: researcher\.$/m,
+    /^researcher +recalls: Titles got wrong slugs before/m,
+    /^quick +edits src\/slug\.js$/m,
+    /^tester on quick +runs .* --test --test-reporter=tap: exit code 1 after/m,
+    /^validator on quick +rejects it: Exit code 1; these tests fail: .*"no dash at the ends"\.$/m,
+    /^validator on careful +accepts it: All tests pass \(exit code 0\)\.$/m,
+    /^validator on quick +remembers: .* rejected/m,
+    /^ +The files of careful come back to the folder\. quick stays on the record\.$/m,
+    /^[\d,.]+s, [\d,]+ tokens \(of a script/m,
+  ]) {
+    expect(stdout).toMatch(line)
+  }
+
+  const [, folder = ''] = /^ {2}cd (.+)$/m.exec(stdout) ?? []
+  expect(spawnSync(process.execPath, ['--test'], { cwd: folder, env }).status).toBe(0)
+  expect(readFileSync(join(folder, 'src/slug.js'), 'utf8')).toContain("normalize('NFKD')")
+  const [, page = ''] = /^The dossier.*: (.+)$/m.exec(stdout) ?? []
+  expect(readFileSync(page, 'utf8')).toMatch(/^<!doctype html>[\s\S]*no dash at the ends/i)
+
+  const commands = [...stdout.matchAll(/^ {2}(npx rath (\w+) .*)$/gm)]
+  expect(commands.map(([, , name]) => name)).toEqual(Object.keys(says))
+  for (const [, line = '', name = ''] of commands) {
+    const ended = spawnSync('sh', ['-c', line], { cwd: folder, env, encoding: 'utf8' })
+    expect({ line, status: ended.status, stdout: ended.stdout }).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(says[name] as RegExp),
+    })
+  }
+})
+
+test('--live without a key says what is missing and makes nothing', () => {
+  const project = new Project()
+  const before = readdirSync(project.folder)
+  const { status, stdout, stderr } = project.run({
+    args: ['demo', '--live'],
+    env: { TMPDIR: project.folder },
+  })
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+  expect(stderr).toMatch(/No model was named\. Looked at:/)
+  expect(readdirSync(project.folder)).toEqual(before)
+  expect(existsSync(join(project.folder, '.openrath'))).toBe(false)
+})
