@@ -81,11 +81,10 @@ function page(area: string, entries: readonly Entry[]): string {
   const parts = entries
     .filter(entry => entry.area === area)
     .map(({ name, doors, comment, code }) => {
-      const named = new Set(code.match(/\b[A-Z]\w+/g))
+      const named = new Set(code.replace(/\/\*.*?\*\//gs, '').match(/\b[A-Z]\w+/g))
       const also = [...named].flatMap(other => (other === name ? [] : (byName.get(other) ?? []))).map(link)
       return [
-        // Its own case, so that `Tool` and `tool` are two anchors.
-        `## ${name} {#${name}}`,
+        `## ${name} {#${anchor(name)}}`,
         comment,
         `\`\`\`ts\n${code}\n\`\`\``,
         `From ${doors.map(door => `\`${door}\``).join(' and ')}.${also.length > 0 ? ` See ${also.join(', ')}.` : ''}`,
@@ -93,9 +92,14 @@ function page(area: string, entries: readonly Entry[]): string {
         .filter(Boolean)
         .join('\n\n')
     })
-  return `# ${title}\n\n${about}\n\n${parts.join('\n\n')}\n`
+  return `# ${title} {#top}\n\n${about}\n\n${parts.join('\n\n')}\n`
 }
 
 function link({ name, area }: Entry): string {
-  return `[${name}](${area}.md#${name})`
+  return `[${name}](${area}.md#${anchor(name)})`
+}
+
+/** Anchors are lower case, and `Tool` and `tool` are two. */
+function anchor(name: string): string {
+  return /^[A-Z]/.test(name) ? name.toLowerCase() : `${name.toLowerCase()}-value`
 }

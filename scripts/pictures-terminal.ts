@@ -12,7 +12,7 @@ export function terminalPicture(
     lines.length * 20 + 58,
   ]
   const rows = lines.map((line, i) => `<text x="20" y="${56 + i * 20}">${spans(line)}</text>`)
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${Math.ceil(width)} ${height}" width="${Math.ceil(width)}" height="${height}" role="img" font-family="ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="13" fill="#e3e1db" style="white-space: pre">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${Math.ceil(width)} ${height}" width="${Math.ceil(width)}" height="${height}" role="img" font-family="ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="13" fill="#e3e1db">
 <rect width="100%" height="100%" rx="8" fill="#17191c"/>
 ${[20, 38, 56].map(x => `<circle cx="${x}" cy="20" r="5" fill="#42474d"/>`).join('')}
 ${rows.join('\n')}
@@ -39,7 +39,10 @@ function spans(line: string): string {
   let at = 0
   const out: string[] = []
   const flush = (end: number) => {
-    const text = line.slice(at, end).replace(/[&<>]/g, sign => `&#${sign.charCodeAt(0)};`)
+    // Spaces that no viewer collapses.
+    const text = line
+      .slice(at, end)
+      .replace(/[&<> ]/g, sign => `&#${sign === ' ' ? 160 : sign.charCodeAt(0)};`)
     if (text !== '')
       out.push(colour + weight + dim === '' ? text : `<tspan${colour}${weight}${dim}>${text}</tspan>`)
   }

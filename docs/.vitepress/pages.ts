@@ -21,7 +21,22 @@ export const docs = dirname(import.meta.dirname)
 /** What the side bar shows, in this order. `sandbox*` is every page of that beginning; a page that no line names is under "More". */
 const groups: readonly (readonly [text: string, paths: readonly string[]])[] = [
   ['Start here', ['start', 'ideas', 'cli', 'guides/index']],
-  ['Guides', ['guides/*']],
+  [
+    'Guides',
+    [
+      'guides/several-ways',
+      'guides/after-a-crash',
+      'guides/change-one-thing',
+      'guides/ask-a-person',
+      'guides/who-did-it',
+      'guides/keep-it-cheap',
+      'guides/untrusted-code',
+      'guides/many-items',
+      'guides/team',
+      'guides/test-agents',
+      'guides/*',
+    ],
+  ],
   [
     'Agents',
     ['agents', 'workflows', 'containers', 'selector', 'compressor', 'models', 'approvals', 'testing'],
@@ -39,12 +54,19 @@ const groups: readonly (readonly [text: string, paths: readonly string[]])[] = [
   ['Decisions', ['decisions/*']],
 ]
 
-/** Every page of the docs, generated ones included where they have been generated. */
+/** Every page of the docs, those of the reference included where they have been made. */
 export function allPages(): Page[] {
-  return markdownUnder(docs).map(path => {
-    const markdown = readFileSync(join(docs, path), 'utf8')
-    return { path, markdown, title: titleOf(markdown, path), summary: summaryOf(markdown) }
-  })
+  return markdownUnder(docs).map(pageAt)
+}
+
+/** The pages that people write. */
+export function writtenPages(): Page[] {
+  return markdownUnder(docs, 'api').map(pageAt)
+}
+
+function pageAt(path: string): Page {
+  const markdown = readFileSync(join(docs, path), 'utf8')
+  return { path, markdown, title: titleOf(markdown, path), summary: summaryOf(markdown) }
 }
 
 /** The pages in the order in which they are shown, each once. The home page is in none. */
@@ -75,11 +97,11 @@ function fits(name: string, beginning: string): boolean {
   return name.startsWith(beginning) && !name.slice(beginning.length).includes('/')
 }
 
-function markdownUnder(folder: string): string[] {
+function markdownUnder(folder: string, except?: string): string[] {
   return readdirSync(folder, { withFileTypes: true })
     .flatMap(entry => {
       const path = join(folder, entry.name)
-      if (entry.name.startsWith('.')) return []
+      if (entry.name.startsWith('.') || entry.name === except) return []
       if (entry.isDirectory()) return markdownUnder(path)
       return entry.name.endsWith('.md') ? [relative(docs, path)] : []
     })
@@ -87,7 +109,7 @@ function markdownUnder(folder: string): string[] {
 }
 
 function titleOf(markdown: string, path: string): string {
-  return plain(markdown.match(/^# (.+)$/m)?.[1] ?? path)
+  return plain(markdown.match(/^(?:# |title: )(.+?)(?: \{#\w+\})?$/m)?.[1] ?? path)
 }
 
 function summaryOf(markdown: string): string {

@@ -51,6 +51,22 @@ test('the demo mends a repository without a key, tells it, and every command tha
   }
 })
 
+test('for a program, the demo prints JSON and tells its story on the other stream', () => {
+  const project = new Project()
+  const { status, stdout, stderr } = project.run({
+    args: ['demo', '--json'],
+    env: { TMPDIR: project.folder },
+  })
+  expect(status).toBe(0)
+  expect(stderr).toMatch(/^validator on quick +rejects it/m)
+  const { branches, dossier } = JSON.parse(stdout)
+  expect(branches).toMatchObject([
+    { branch: 'careful', verdict: 'accept' },
+    { branch: 'quick', verdict: 'reject' },
+  ])
+  expect(existsSync(dossier)).toBe(true)
+})
+
 test('--live without a key says what is missing and makes nothing', () => {
   const project = new Project()
   const before = readdirSync(project.folder)

@@ -1,15 +1,12 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { allPages } from '../../docs/.vitepress/pages.ts'
+import { writtenPages } from '../../docs/.vitepress/pages.ts'
 import { blocksOf, runPage } from './pages.ts'
 import { run } from './run.ts'
 import { read, root } from './tree.ts'
 
-// Pages under `api/` are made from the types, and nothing in them is a program.
-const pages = allPages()
-  .filter(({ path }) => !path.startsWith('api/'))
-  .map(({ path }) => `docs/${path}`)
+const pages = writtenPages().map(({ path }) => `docs/${path}`)
 const withCode = pages.filter(path => blocksOf(read(path)).some(block => block.language === 'ts'))
 
 for (const page of withCode) {

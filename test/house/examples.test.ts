@@ -62,6 +62,13 @@ const lines: Record<string, readonly string[]> = {
     'cost: $0.0021',
     'two branches of 10 tokens each, merged: 358 tokens in all',
   ],
+  '08-compress.ts': [
+    'before: 11 chunks, 11 messages',
+    'after: 12 chunks, 3 messages',
+    '  user: The hall is taken until six from Monday to Friday; the weekend is open.',
+    'it stands for 9 chunks; restored: 11 messages',
+    'reader: They spoke about the weather. (summaries on the way: 2; chunks on the record: 12)',
+  ],
   '09-memory.ts': [
     'today: Then a pot of sencha it is.',
     'on the record: remember in local, 1 entries',
@@ -81,6 +88,20 @@ const lines: Record<string, readonly string[]> = {
     '  1500 tokens, $0.001',
     '  Who are you? Who are you?',
   ],
+  '11-selector.ts': [
+    '    desk chose triage: No version was named.',
+    'tech: Update to 2.1, then it saves again.',
+    '    desk chose nobody: The case is closed.',
+    'asked again: tech. It is open again.',
+  ],
+  '12-compile.ts': [
+    '  (cashier): Agent(azure/till, tools: refund)',
+    'model azure/till: missing, used by cashier',
+    'tool refund: external, asks a person always',
+    'memory local, budget {"cost":2,"rounds":20}',
+    'problem: cashier credentials-missing',
+    'with another model: 0 problems',
+  ],
   '13-branches.ts': [
     'folder, while both work: soup | fish | rice | cake',
     '  ours: added chili.txt',
@@ -89,6 +110,44 @@ const lines: Record<string, readonly string[]> = {
     '  menu.txt written by chef',
     'folder, while dan works on the past: hot soup | curry pancakes | rice | big cake',
     'folder, checked out: soup | fish | rice | cake | tea',
+  ],
+  '14-replay.ts': [
+    'recorded: "Sales went up by a tenth; costs did, too.", 3 answers',
+    'replayed: ok true, 3 effects from the record, model asked 0 times',
+    'edited: ok false, other prompt, by Report/critic',
+    'run again: 1 borrowed, 2 paid for, model asked 2 times',
+    'what if: 4 chunks, 2 shared; the first run still has 6',
+  ],
+  '15-resume.ts': [
+    'first process: 40 euros are charged',
+    'first process: ended by SIGKILL',
+    'the run is running',
+    'second process: Packed, with a bow.',
+    'the run is done',
+    'resumed again, the same session: true',
+  ],
+  '16-approvals.ts': [
+    'run-waiting, the run is waiting',
+    'asked: pay asks for approval. {"euros":900,"to":"mason"}',
+    'pay: 5 euros paid to baker',
+    'edited by ada: half now',
+    'pay: 450 euros paid to mason',
+    'pay: denied: who is that?',
+    'the run is done: That is all.',
+  ],
+  '17-cluster.ts': [
+    '40 letters, 120 answers, at most 8 letters at a time',
+    '14 angry, 10 about money',
+    '2660 tokens, the shared question counted once',
+    '245 sessions kept, and every digest is right: true',
+  ],
+  '18-evidence.ts': [
+    '1 Sequential/dee: // Price with tax.',
+    '2 Sequential/cy: export const price = (net) => net + net * 20',
+    'broken by Sequential/cy, 4 of 5 states checked',
+    'dossier: done, 14 steps, 1 file changed',
+    '  modified price.js',
+    '  the page needs nothing else: true',
   ],
   'backends/e2b.ts': ['backend: e2b, a microvm', 'not opened: E2B_API_KEY is not set'],
   'backends/mem0.ts': [
@@ -138,6 +197,12 @@ for (const [name, expected] of Object.entries(lines)) {
     expect(stdout).not.toMatch(/undefined|\[object|NaN/)
   })
 }
+
+test('examples/15-resume.ts asks and charges once, in whichever process', () => {
+  const { stdout } = run(process.execPath, 'examples/15-resume.ts')
+  for (const line of ['clerk is asked', 'euros are charged', 'packer is asked'])
+    expect(stdout.split(line), line).toHaveLength(2)
+})
 
 test('examples/02-lineage.ts finds the line that was tampered with', () => {
   const { stdout } = run(process.execPath, 'examples/02-lineage.ts')

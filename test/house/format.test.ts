@@ -81,6 +81,8 @@ function specifiedStates(chunks: readonly Chunk[]): string[] {
         return chunk.injected ? { kind, injected: chunk.injected } : undefined
       case 'placement':
         return { kind, backend: chunk.backend, tree: chunk.workspace?.tree ?? null }
+      case 'merge':
+        return chunk.tree ? { kind, tree: chunk.tree } : undefined
       case 'compress': {
         const indexes = chunk.replaced.map(id =>
           chunks.findIndex(other => other.id === id || other.origin === id),

@@ -1,7 +1,8 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { writtenPages } from '../../docs/.vitepress/pages.ts'
 import { version } from '../../src/base/version.ts'
 import { importsOf } from './imports.ts'
 import { run } from './run.ts'
@@ -43,7 +44,9 @@ test('every index file is a door: only what the exports map names has one', () =
 })
 
 test('dist holds exactly what src gives: script, types and their maps', () => {
-  const expected = filesUnder('src', '.ts').flatMap(path => {
+  // Types that a package does not bring are for the compiler alone.
+  const sources = filesUnder('src', '.ts').filter(path => !path.endsWith('.d.ts'))
+  const expected = sources.flatMap(path => {
     const stem = path.replace(/\.ts$/, '')
     return ['.d.ts', '.d.ts.map', '.js', '.js.map'].map(ending => stem + ending)
   })
@@ -103,9 +106,16 @@ test('what npm packs is the build, the docs and the papers, and nothing else', (
   expect(paths.filter(path => path.startsWith('dist/')).sort()).toEqual(
     filesUnder('dist').map(path => `dist/${path}`),
   )
-  expect(paths.filter(path => path.startsWith('docs/')).sort()).toEqual(
-    filesUnder('docs').map(path => `docs/${path}`),
-  )
+  // The pages as they are written and their pictures; neither the site, nor what makes it, nor what is made from the types.
+  const docs = paths.filter(path => path.startsWith('docs/'))
+  const pages = writtenPages().map(({ path }) => path)
+  expect(docs.filter(path => path.endsWith('.md'))).toEqual(pages.map(path => `docs/${path}`))
+  const others = [
+    ...filesUnder('docs/pictures').map(path => `docs/pictures/${path}`),
+    'docs/format/example.jsonl',
+  ]
+  expect(docs.filter(path => !path.endsWith('.md')).sort()).toEqual(others.sort())
+  for (const path of others) expect(statSync(join(root, path)).size, path).toBeLessThan(150_000)
 })
 
 function packageName(specifier: string): string {

@@ -76,7 +76,7 @@ async function resumed(
   const runtime = runtimeOn(store)
   const out = await runtime.resume(pending.runId, make([adds()], [...scripts.map(() => ['Done.'])]))
   await runtime.checkout(out)
-  return readFileSync(join(project(), 'log.txt'), 'utf8')
+  return { out, log: readFileSync(join(project(), 'log.txt'), 'utf8') }
 }
 
 const lines = (...all: string[]) => ({ toolCalls: all.map(line => ({ name: 'add', args: { line } })) })
@@ -98,23 +98,24 @@ for (const [where, session] of [
 ] as const) {
   describe(`a run cut off in the middle of a write, in ${where}, goes on with the files that belong to its record`, () => {
     it('when it was its very first call', async () => {
-      expect(await resumed(session(), alone, [[lines('last')]])).toBe('begun\nlast\n')
+      const { log } = await resumed(session(), alone, [[lines('last')]])
+      expect(log).toBe('begun\nlast\n')
     })
 
     it('when other calls of the same turn were done', async () => {
-      const log = await resumed(session(), alone, [[lines('zero'), lines('one', 'two', 'last')]])
+      const { log } = await resumed(session(), alone, [[lines('zero'), lines('one', 'two', 'last')]])
       expect(log).toBe('begun\nzero\none\ntwo\nlast\n')
     })
 
     it('when it was the first call of an agent inside, behind others of the turn outside', async () => {
       const outer = { toolCalls: [...lines('one').toolCalls, asks] }
-      const log = await resumed(session(), nested, [[lines('zero'), outer], [lines('last')]])
+      const { log } = await resumed(session(), nested, [[lines('zero'), outer], [lines('last')]])
       expect(log).toBe('begun\nzero\none\nlast\n')
     })
 
     it('when an agent inside had only to say that it was done', async () => {
       const outer = { toolCalls: [asks, ...lines('four').toolCalls] }
-      const log = await resumed(session(), nested, die => [
+      const { log } = await resumed(session(), nested, die => [
         [lines('one'), outer],
         (_request, n) => {
           if (n === 0) return lines('two', 'three')
@@ -125,9 +126,23 @@ for (const [where, session] of [
       expect(log).toBe('begun\none\ntwo\nthree\nfour\n')
     })
 
+    it('when an agent inside had done all there is, and the call around it tells of that', async () => {
+      const { log, out } = await resumed(session(), nested, die => [
+        [{ toolCalls: [asks] }],
+        (_request, n) => {
+          if (n === 0) return lines('one')
+          die()
+          return new Promise(() => {})
+        },
+      ])
+      expect(log).toBe('begun\none\n')
+      const result = out.chunks.find(chunk => chunk.kind === 'tool-result')
+      expect(result).toMatchObject({ tool: 'ask', files: [{ path: 'log.txt', change: 'modified' }] })
+    })
+
     it('when the agent inside had done others', async () => {
       const inner = [lines('two', 'three'), lines('four', 'last')]
-      const log = await resumed(session(), nested, [[lines('one'), { toolCalls: [asks] }], inner])
+      const { log } = await resumed(session(), nested, [[lines('one'), { toolCalls: [asks] }], inner])
       expect(log).toBe('begun\none\ntwo\nthree\nfour\nlast\n')
     })
   })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { RathError } from '../../src/base/errors.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { effect } from '../../src/run/effect.ts'
@@ -269,6 +269,25 @@ describe('one driver at a time', () => {
     const { owner } = await store.runs.get(pending.runId)
     await store.runs.claim(pending.runId, 'thief', 60_000, { instead: owner as string })
     expect((await failureOf(pending)).code).toBe('run-owned')
+  })
+
+  it('a lease that was given back is not renewed, and the run has not failed by that', async () => {
+    const { store } = await fresh()
+    await store.runs.create({ id: 'r' })
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    try {
+      const journal = await Journal.claim('r', store, 3000)
+      journal.update({ status: 'done', release: true })
+      await journal.settled()
+      vi.advanceTimersByTime(6000)
+      // A renewal would have been refused by the end of this turn.
+      await new Promise(resolve => setImmediate(resolve))
+      await journal.settled()
+      journal.stop()
+    } finally {
+      vi.useRealTimers()
+    }
+    expect((await store.runs.get('r')).status).toBe('done')
   })
 
   it('an owner that is alive is not evicted', async () => {

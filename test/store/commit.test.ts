@@ -162,6 +162,30 @@ test('a writer that awaits each operation lets the event loop go on', async () =
   expect(turned).toBe(true)
 })
 
+test('what is committed now goes behind what was accepted before, and one that is refused does not disturb the others', async () => {
+  const { committer } = quickDriver()
+  const order: string[] = []
+  const says = (text: string) => ({ decide: () => void order.push(text) })
+  const before = committer.submit(says('before'))
+  expect(() => committer.commitNow([says('first'), refuses('no'), says('last')])).toThrow('no')
+  expect(order).toEqual(['before', 'first', 'last'])
+  await before
+})
+
+test('a writer that never waits is told to pause when the turn of the event loop gets long', async () => {
+  const { committer } = quickDriver()
+  let turned = false
+  setImmediate(() => {
+    turned = true
+  })
+  for (let i = 0; i < 10_000_000 && !turned; i++) {
+    committer.commitNow([returns(1)])
+    const pause = committer.pause()
+    if (pause) await pause
+  }
+  expect(turned).toBe(true)
+})
+
 test('a driver that throws at once rejects its operations, and the next goes on', async () => {
   const answers = [new RathError('store-full', 'full'), undefined]
   const driver: Pick<StoreDriver, 'commit'> = {

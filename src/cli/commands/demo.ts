@@ -14,16 +14,16 @@ import type { CallOptions } from '../../run/context.ts'
 import type { PendingSession } from '../../run/pending-session.ts'
 import type { RunOptions, Runtime } from '../../run/runtime.ts'
 import { Session } from '../../session/session.ts'
-import { examples } from '../command.ts'
+import { examples, type JsonOption, withJson } from '../command.ts'
 import { type JudgedBranch, linkCommand, nextCommands } from '../demo/next-commands.ts'
 import { DemoStory } from '../demo/story.ts'
 import { exit } from '../exit.ts'
-import type { Output } from '../output.ts'
+import { Output } from '../output.ts'
 import { openRuntime } from '../run-runtime.ts'
 import { count, duration } from '../text.ts'
 import { surroundings } from './dossier.ts'
 
-interface Options {
+interface Options extends JsonOption {
   readonly live?: boolean
   readonly open?: boolean
 }
@@ -35,22 +35,26 @@ export function define(command: Command, output: Output): void {
     .action(async (options: Options) => {
       process.exitCode = await demo(options, command.parent?.version() ?? '', output)
     })
+  withJson(command)
   examples(command, [
     ['rath demo', 'two coders, two branches, real tests; a script stands for the model'],
     ['rath demo --live', 'the same task with a real model'],
   ])
 }
 
-async function demo({ live, open }: Options, version: string, output: Output): Promise<number> {
+async function demo({ live, open, json }: Options, version: string, output: Output): Promise<number> {
   const began = Date.now()
   const workflow = live ? new LiveFixIssue() : new FixIssue()
   // A key that is missing is said before anything is made.
   workflow.planner.model.credentials?.()
   const place = await findPlace()
   const folder = await makeFolder()
-  output.print(introduction(folder, place, live ? workflow.planner.model.id : undefined))
+  // For a program the story is what is said about the result.
+  const { stderr } = output
+  const told = json ? new Output({ stdout: stderr, stderr, env: process.env }) : output
+  told.print(introduction(folder, place, live ? workflow.planner.model.id : undefined))
 
-  const story = new DemoStory(output)
+  const story = new DemoStory(told)
   story.heading('What they do')
   await using runtime = openRuntime({})
   const { runId, session } = await follow(workflow, taskSession(folder, place), runtime, story)
@@ -61,19 +65,24 @@ async function demo({ live, open }: Options, version: string, output: Output): P
   linkCommand(folder)
 
   story.heading('What came of it')
-  for (const { path } of dossier.patch.files) output.print(`${path} is changed in the folder:`)
-  for (const { patch } of dossier.patch.files) story.patch(patch?.text ?? '')
-  for (const { branch, verdict } of branches) {
-    output.print(`${branch}: ${verdict ? `${verdict.verdict}ed. ${verdict.reason}` : 'not judged'}`)
+  for (const { path, patch } of dossier.patch.files) {
+    told.print(`${path} is changed in the folder:`)
+    story.patch(patch?.text ?? '')
   }
+  for (const { branch, verdict, reason } of branches) told.print(`${branch}: ${verdict}ed. ${reason}`)
   const counted = live ? '' : ' (of a script, at four characters each; nothing is billed)'
-  output.print(`${duration(Date.now() - began)}, ${count(session.usage.totalTokens, 'token')}${counted}`)
-  output.print(`The dossier, one page with all of it: ${page}`)
+  told.print(`${duration(Date.now() - began)}, ${count(session.usage.totalTokens, 'token')}${counted}`)
+  told.print(`The dossier, one page with all of it: ${page}`)
 
+  const commands = nextCommands(session, branches)
   story.heading('Look into it yourself')
-  output.print(commandLines(folder, nextCommands(session, branches)))
+  told.print(
+    [`  cd ${folder}`, ...commands.map(([line, purpose]) => `  ${line}\n      ${purpose}`)].join('\n'),
+  )
+  if (json)
+    output.json({ folder, run: runId, session: session.id, branches, dossier: page, usage: session.usage })
   if (open) openFile(page)
-  return branches.some(({ verdict }) => verdict?.verdict === 'accept') ? exit.done : exit.failed
+  return branches.some(({ verdict }) => verdict === 'accept') ? exit.done : exit.failed
 }
 
 /** The small repository, in a folder of its own that the process works in from here on. */
@@ -133,17 +142,10 @@ async function tagBranches(session: Session, { sessions }: Runtime): Promise<Jud
   const judged: JudgedBranch[] = []
   for (const { branch, session: id } of merge?.branches ?? []) {
     await sessions.tag(id, branch)
-    judged.push({ branch, session: id, verdict: verdictOn(await sessions.get(id)) })
+    const { verdict = 'reject', reason = '' } = verdictOn(await sessions.get(id)) ?? {}
+    judged.push({ branch, session: id, verdict, reason })
   }
   return judged
-}
-
-function commandLines(
-  folder: string,
-  commands: readonly (readonly [line: string, purpose: string])[],
-): string {
-  const lines = commands.map(([line, purpose]) => `  ${line}\n      ${purpose}`)
-  return [`  cd ${folder}`, ...lines].join('\n')
 }
 
 function openFile(path: string): void {

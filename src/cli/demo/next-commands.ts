@@ -1,14 +1,14 @@
 import { mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { passingTests } from '../../demo/repository.ts'
-import type { Chunk } from '../../session/chunk.ts'
 import type { Session } from '../../session/session.ts'
 
 /** A branch that was merged, or left out, and what was said of it. Its session has the branch's name as its tag. */
 export interface JudgedBranch {
   readonly branch: string
   readonly session: string
-  readonly verdict: Chunk<'verdict'> | undefined
+  readonly verdict: 'accept' | 'reject'
+  readonly reason: string
 }
 
 /** Lets `npx rath` in a folder be this very command, with the Node that it runs on. */
@@ -25,10 +25,8 @@ export function nextCommands(
   branches: readonly JudgedBranch[],
 ): [line: string, purpose: string][] {
   const line = changedLine(session)
-  const broken = branches.flatMap(({ branch, verdict }) => {
-    const test = passingTests.find(
-      name => verdict?.verdict === 'reject' && verdict.reason?.includes(`"${name}"`),
-    )
+  const broken = branches.flatMap(({ branch, verdict, reason }) => {
+    const test = passingTests.find(name => verdict === 'reject' && reason.includes(`"${name}"`))
     return test === undefined ? [] : [{ branch, test }]
   })
   return [

@@ -8,16 +8,18 @@ import type { FileConflict, JoinedFiles, JoinRequest, OnConflict, Settlement } f
 import { filesLane } from '../../session/lane.ts'
 import { Holder } from './hold.ts'
 import type { Place } from './place.ts'
+import type { PlaceFiles } from './place-files.ts'
 import type { Workspaces } from './workspaces.ts'
 
 /**
  * Merges the files of branches and brings the result to a place. What the place holds by now counts too: a person may have edited there, or
- * another session worked there. When they do not fit together, nothing is written.
+ * another session worked there. When they do not fit together, nothing is written. `isAgain`: it was begun before, and cut off.
  */
 export async function joinFiles(
   request: JoinRequest,
   workspaces: Workspaces,
   place: Place | undefined,
+  isAgain = false,
 ): Promise<JoinedFiles> {
   const objects = await workspaces.objects
   if (place?.files === undefined)
@@ -29,13 +31,22 @@ export async function joinFiles(
   const holder = new Holder()
   await holder.take(place.hold)
   try {
-    const now = await place.files.look()
+    const now = await filesNow(place.files, isAgain)
     const joined = await joinTrees(request, withCurrent(request, now), objects)
     if (joined.tree !== now) await place.files.restore(joined.tree)
     return joined
   } finally {
     holder.release()
   }
+}
+
+/** What is there. A merge that was cut off may have written half of its result: then what was last seen before it, brought back. */
+async function filesNow(files: PlaceFiles, isAgain: boolean): Promise<Digest> {
+  const { seen } = files
+  const now = await files.look()
+  if (!isAgain || seen === undefined || seen === now) return now
+  await files.restore(seen)
+  return seen
 }
 
 /** The side that worked in the place is what is there now; without one, what is there is a side of its own when it has changed. */

@@ -56,6 +56,8 @@ export class Places {
   readonly #open = new Map<string, OpenPlace>()
   /** Placements without a folder that stand for another one. */
   readonly #shared = new Map<string, string>()
+  /** Placements of agents inside calls, and those of whoever made the call. */
+  readonly #inside = new WeakMap<Chunk<'placement'>, Chunk<'placement'>>()
   /** By placement, the files that its sessions began with. */
   readonly #began = new Map<Digest, Digest>()
   readonly #tokens = new FinalizationRegistry<string>(key => this.#dropToken(key))
@@ -95,10 +97,12 @@ export class Places {
     })
   }
 
-  /** Lets a session without a folder of its own work in that of another: a sub-agent in that of the agent which called it. */
+  /** Lets a session work where another does, also where that has no folder of its own: a sub-agent beside the agent which called it. */
   share(session: Session, other: Session): void {
     const placed = placementOf(session)
-    if (placed.spec === undefined) this.#shared.set(this.#own(placed), this.#placement(placementOf(other)))
+    const outer = placementOf(other)
+    this.#inside.set(placed, outer)
+    if (placed.spec === undefined) this.#shared.set(this.#own(placed), this.#placement(outer))
   }
 
   /**
@@ -170,14 +174,14 @@ export class Places {
   }
 
   /** Merges files and brings the result to the place of the merged session. */
-  async join(request: JoinRequest): Promise<JoinedFiles> {
+  async join(request: JoinRequest, isAgain = false): Promise<JoinedFiles> {
     const { placed, into, found } = request
     const workspaces = this.#workspaces as Workspaces
     const base = request.base ?? (placed && this.#beganOn(placed)) ?? found
     if (placed === undefined) return joinFiles({ ...request, base }, workspaces, undefined)
     const isFolder = isPlacedFolder(into)
     const entry = isFolder ? this.#entry(placed, into) : this.#open.get(this.#key(placed, into))
-    return joinFiles({ ...request, base }, workspaces, await entry?.opening)
+    return joinFiles({ ...request, base }, workspaces, await entry?.opening, isAgain)
   }
 
   /** Ends commands of a process of this machine that was killed, and could not end them. */
@@ -262,6 +266,9 @@ export class Places {
   }
 
   #begin(placed: Chunk<'placement'>, tree: Digest): Digest {
+    // What is first done inside a call is also the first that is done around it.
+    const outer = this.#inside.get(placed)
+    if (outer !== undefined) this.#begin(outer, tree)
     const known = this.#beganOn(placed) ?? this.#workspaces?.begin(identityOf(placed), tree) ?? tree
     this.#began.set(identityOf(placed), known)
     return known

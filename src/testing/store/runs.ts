@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Json } from '../../base/json.ts'
 import { Session } from '../../session/session.ts'
-import type { RunRow, Store } from '../../store/spec.ts'
+import type { RunRow, RunWrite, Store } from '../../store/spec.ts'
 import type { ConformanceCase } from '../conformance.ts'
 import { refused } from '../refused.ts'
 import { casesOn, type OpenStore } from './case.ts'
@@ -203,6 +203,57 @@ export function runCases(open: OpenStore): ConformanceCase[] {
         writes.map(({ status }) => status === 'fulfilled'),
         fences.map(fence => fence === 8),
       )
+    },
+
+    async 'several writes at once are kept in their order, a whole run among them'({ store, other }) {
+      const session = Session.fromUserMessage('hi')
+      const opens: readonly RunWrite[] = [
+        { kind: 'put', session },
+        { kind: 'create', run: { input: session.id, data: { a: 1 } } },
+        { kind: 'claim', owner: 'owner', leaseMs: minute },
+        { kind: 'intend', entry: tool('b') },
+        { kind: 'intend', entry: tool('a') },
+      ]
+      await store.runs.write('r', 1, opens)
+      const ends: readonly RunWrite[] = [
+        { kind: 'conclude', key: 'b', occurrence: 0, outcome: { text: 'x'.repeat(100_000) } },
+        { kind: 'put', session: session.user('more') },
+        { kind: 'update', change: { status: 'done', output: session.id, release: true } },
+      ]
+      await store.runs.write('r', 1, ends)
+      const second = await other()
+      const { status, owner, input, output, data } = await second.runs.get('r')
+      const kept = { status: 'done', owner: null, input: session.id, output: session.id, data: { a: 1 } }
+      assert.deepEqual({ status, owner, input, output, data }, kept)
+      const entries = await second.runs.journal('r')
+      assert.deepEqual(
+        entries.map(({ key, outcome }) => [key, JSON.stringify(outcome)?.length]),
+        [
+          ['b', 100_011],
+          ['a', undefined],
+        ],
+      )
+      assert.equal((await second.sessions.get(session.id)).state, session.state)
+    },
+
+    async 'one of several writes that is refused does not disturb the others'({ store }) {
+      const fence = await started(store)
+      const writes: readonly RunWrite[] = [
+        { kind: 'intend', entry: tool('a') },
+        { kind: 'conclude', key: 'nobody asked', occurrence: 0, outcome: 1 },
+        { kind: 'conclude', key: 'a', occurrence: 0, outcome: 2 },
+      ]
+      await refused((async () => store.runs.write('r', fence, writes))(), 'journal-conflict')
+      assert.deepEqual((await store.runs.entry('r', 'a', 0))?.outcome, 2)
+      await store.runs.claim('r', 'owner', minute)
+      await refused((async () => store.runs.write('r', fence, writes))(), 'run-fenced')
+    },
+
+    async 'what several writes hold is JSON without secrets, or refused'({ store }) {
+      const fence = await started(store)
+      const unwritable = { kind: 'intend', entry: tool('k', { f: () => 1 } as never) } as const
+      await refused((async () => store.runs.write('r', fence, [unwritable]))(), 'invalid-json')
+      assert.deepEqual(await store.runs.journal('r'), [])
     },
 
     async 'the journal is in the order of its intents'({ store }) {

@@ -1,0 +1,65 @@
+// After the fact: one page that tells what happened, who wrote a line, and which step broke the tests. No model is asked for any of it.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { Agent, bisect, blame, configure, dossierHtml, dossierOf, Sequential, Session } from 'openrath'
+import { scripted } from 'openrath/testing'
+
+const home = mkdtempSync(join(tmpdir(), 'openrath-example-'))
+const project = join(home, 'project')
+const workspaces = join(home, 'kept') // without it: ~/.openrath
+const runtime = configure({ store: 'memory:', workspaces })
+mkdirSync(project)
+writeFileSync(join(project, 'price.js'), 'export const price = (net) => net\n')
+
+/** An agent that replaces a piece of price.js, as a model would ask for it. */
+const coder = (name: string, old: string, replacement: string) =>
+  new Agent(`You are ${name}.`, {
+    name,
+    model: scripted([
+      { toolCalls: [{ name: 'edit_workspace_file', args: { path: 'price.js', old, new: replacement } }] },
+      `${name} is done.`,
+    ]),
+  })
+const team = new Sequential(
+  coder('ann', 'export', '// With tax.\nexport'),
+  coder('bob', '=> net', '=> net + net * 0.2'),
+  coder('cy', 'net * 0.2', 'net * 20'),
+  coder('dee', 'With tax', 'Price with tax'),
+)
+const pending = runtime.run(team, Session.fromUserMessage('Add tax to prices.').to('local', project))
+const session = await pending
+
+// Blame: where each line comes from, and what was behind it.
+for (const { line, text, producer } of await blame(session, { path: 'price.js' }, { workspaces }))
+  console.log(`${line} ${producer?.by ?? 'before'}: ${text}`)
+
+// Bisect: the first step after which a check fails. The check is yours, and gets the files of that time.
+const found = await bisect(
+  session,
+  async folder => {
+    const { price } = await import(pathToFileURL(join(folder, 'price.js')).href)
+    return price(100) < 1000
+  },
+  { workspaces },
+)
+console.log(
+  `broken by ${found.first?.producer?.by}, ${found.probes.length} of ${found.states} states checked`,
+)
+
+// The dossier: task, result, patch, who did what, tokens, and what all of that proves. One file, which opens offline.
+const dossier = await dossierOf(await runtime.store, pending.runId, { workspaces })
+const page = join(home, 'dossier.html')
+writeFileSync(page, dossierHtml(dossier))
+console.log(
+  `dossier: ${dossier.subject.status}, ${dossier.steps.length} steps, ${dossier.files.length} file changed`,
+)
+for (const { path, change } of dossier.patch.files) console.log(`  ${change} ${path}`)
+console.log(`  it proves: ${dossier.statements[0]?.text.split(/(?<=\.) /)[0]}`)
+console.log(
+  `  the page needs nothing else: ${!/<script[^>]+src=|<link[^>]+href="http/.test(readFileSync(page, 'utf8'))}`,
+)
+
+await runtime.close()
+rmSync(home, { recursive: true })

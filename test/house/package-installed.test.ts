@@ -1,0 +1,102 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { blocksOf } from './pages.ts'
+import { read, root } from './tree.ts'
+
+// The tarball as npm would publish it, installed where nothing else is. Registry: whatever npm is set up with.
+const folder = mkdtempSync(join(tmpdir(), 'openrath-installed-'))
+const modules = join(folder, 'node_modules')
+afterAll(() => rmSync(folder, { recursive: true }))
+
+beforeAll(() => {
+  const packed = npm(root, 'pack', '--json', '--ignore-scripts', '--pack-destination', folder)
+  const [{ filename }] = JSON.parse(packed) as [{ filename: string }]
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
+  npm(folder, 'install', '--prefer-offline', join(folder, filename))
+}, 300_000)
+
+interface Locked {
+  readonly packages: Record<string, { readonly hasInstallScript?: boolean }>
+}
+
+test('the base install is at most 35 packages and 45 MB, without install scripts and native modules', () => {
+  const { packages } = JSON.parse(readFileSync(join(modules, '.package-lock.json'), 'utf8')) as Locked
+  const names = Object.keys(packages)
+  const files = readdirSync(modules, { recursive: true, encoding: 'utf8' })
+  const bytes = files.reduce((sum, path) => sum + statSync(join(modules, path)).size, 0)
+  console.log(`${names.length} packages, ${(bytes / 1e6).toFixed(1)} MB`)
+  expect(names).toContain('node_modules/openrath')
+  expect(names.length).toBeLessThanOrEqual(35)
+  expect(bytes).toBeLessThanOrEqual(45e6)
+  expect(names.filter(name => packages[name]?.hasInstallScript)).toEqual([])
+  expect(files.filter(path => /\.(node|wasm|dll|so|dylib|exe)$|binding\.gyp$/.test(path))).toEqual([])
+})
+
+test('nothing is listed that npm would warn about: peers are met or optional', () => {
+  expect(spawnSync('npm', ['ls', '--all'], { cwd: folder, encoding: 'utf8' }).status).toBe(0)
+})
+
+// The oldest Node that the package promises, and the one that this repository runs on.
+const nodes = { 'Node 22.18': () => oldestNode(), 'Node 24': () => process.execPath }
+for (const [name, find] of Object.entries(nodes)) {
+  describe(name, () => {
+    let node: string
+    beforeAll(() => {
+      node = find()
+      expect(`Node ${execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' })}`).toContain(
+        name,
+      )
+    }, 300_000)
+
+    test('the example of the README prints what the README shows', () => {
+      const blocks = blocksOf(read('README.md'))
+      const [code, shown] = ['ts', 'text'].map(language =>
+        blocks.filter(block => block.language === language).map(block => block.text),
+      )
+      writeFileSync(join(folder, 'readme.ts'), code?.join('\n') ?? '')
+      const { status, stdout, stderr } = start(node, 'readme.ts')
+      expect({ status, stdout }, stderr).toEqual({ status: 0, stdout: shown?.join('') })
+    })
+
+    test('rath doctor looks at everything and finds nothing broken', () => {
+      const { status, stdout, stderr } = start(node, join(modules, '.bin/rath'), 'doctor')
+      expect(status, stdout + stderr).toBe(0)
+      expect(stdout).toContain(name)
+      for (const what of ['sandbox', 'store', 'memory']) expect(stdout).toContain(what)
+    })
+
+    test('every door opens', () => {
+      const doors = Object.keys(JSON.parse(read('package.json')).exports).filter(
+        door => !/\.json$/.test(door),
+      )
+      const program = `for (const door of ${JSON.stringify(doors)}) console.log(door, Object.keys(await import('openrath' + door.slice(1))).length > 0)`
+      const { stdout, stderr } = start(node, '--input-type=module', '--eval', program)
+      expect(stdout, stderr).toBe(doors.map(door => `${door} true\n`).join(''))
+    })
+  })
+}
+
+/** Runs a program in the folder, without a key and a home of anybody's. */
+function start(node: string, ...args: string[]) {
+  const env = { PATH: process.env.PATH, HOME: folder, OPENRATH_HOME: join(folder, 'home'), NO_COLOR: '1' }
+  return spawnSync(node, args, { cwd: folder, env, encoding: 'utf8' })
+}
+
+/** Node 22.18.0 from npm, kept beside the dependencies so that it is fetched once. */
+function oldestNode(): string {
+  const name = `node-${process.platform}-${process.arch}`
+  const kept = join(root, 'node_modules/.cache/openrath-node-22')
+  const path = join(kept, 'node_modules', name, 'bin/node')
+  if (!existsSync(path))
+    npm(root, 'install', '--no-save', '--ignore-scripts', '--prefix', kept, `${name}@22.18.0`)
+  return path
+}
+
+function npm(cwd: string, ...args: string[]): string {
+  const { status, stdout, stderr } = spawnSync('npm', args, { cwd, encoding: 'utf8' })
+  if (status !== 0) throw new Error(`npm ${args.join(' ')} ended with ${status}: ${stderr}`)
+  return stdout
+}

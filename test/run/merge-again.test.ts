@@ -1,0 +1,43 @@
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { joinFiles } from '../../src/run/place/join.ts'
+import { Place } from '../../src/run/place/place.ts'
+import { Workspaces } from '../../src/run/place/workspaces.ts'
+import type { Sandbox } from '../../src/sandbox/spec.ts'
+import { temporaryFolder } from '../sandbox/make.ts'
+
+it("a merge that was cut off half-way begins again with the files that it had found, a person's edits among them", async () => {
+  using folder = temporaryFolder()
+  const project = join(folder.path, 'project')
+  const kept = () => new Workspaces(join(folder.path, 'kept'))
+  mkdirSync(project)
+  writeFileSync(join(project, 'log.txt'), 'begun\n')
+
+  const first = kept()
+  const treeOf = async (path: string) => (await first.filesIn(path)).look()
+  const base = await treeOf(project)
+  const side = async (name: string) => {
+    const copy = join(folder.path, name)
+    cpSync(project, copy, { recursive: true })
+    mkdirSync(join(copy, name))
+    writeFileSync(join(copy, name, 'deep.txt'), name)
+    return { tree: await treeOf(copy), branch: name, lane: name }
+  }
+  const sides = [await side('left'), await side('right')]
+  writeFileSync(join(project, 'person.txt'), 'mine')
+  await treeOf(project)
+  await first.close()
+  // As it is in the middle of a restore: a folder is made that nobody else may look into, and filled afterwards.
+  mkdirSync(join(project, 'left'), { mode: 0o700 })
+
+  const second = kept()
+  const place = new Place({} as Sandbox, await second.filesIn(project))
+  const onConflict = 'refuse'
+  const request = { base, found: undefined, sides, into: '', placed: undefined, onConflict } as const
+  await joinFiles(request, second, place, true)
+  await second.close()
+  for (const name of ['left', 'right'])
+    expect(readFileSync(join(project, name, 'deep.txt'), 'utf8')).toBe(name)
+  expect(existsSync(join(project, 'person.txt'))).toBe(true)
+})
