@@ -11,7 +11,7 @@ export function taskFor(node: string): string {
 
 /** What somebody is said to have noted in this repository a week ago. */
 export const noteFromLastWeek =
-  'Titles got wrong slugs before: \\W in a regular expression takes letters with accents for no letters. Unicode classes such as \\p{M} helped.'
+  'Titles got wrong slugs before: \\W takes letters with accents for no letters; \\p{M} helped.'
 
 /** The tests that pass before anybody has done anything. An edit that breaks one of them can be found. */
 export const passingTests: readonly string[] = ['words are joined by dashes', 'no dash at the ends']

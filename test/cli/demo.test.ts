@@ -51,6 +51,23 @@ test('the demo mends a repository without a key, tells it, and every command tha
   }
 })
 
+test('what the README shows of the demo is what it prints', () => {
+  const project = new Project()
+  const { stdout } = project.run({ args: ['demo'], env: { TMPDIR: project.folder } })
+  const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
+  const [, shown = ''] = /^```console\n(.*?)^```$/ms.exec(readme) ?? []
+  // Times differ, and so does where Node is found.
+  const same = (text: string) =>
+    text.replace(/runs .* --test/g, 'runs node --test').replace(/after .*/g, 'after a while')
+  const printed = same(stdout).split('\n')
+  expect(shown.split('\n').length).toBeGreaterThan(10)
+  expect(
+    same(shown)
+      .split('\n')
+      .filter(line => !printed.includes(line)),
+  ).toEqual([])
+})
+
 test('for a program, the demo prints JSON and tells its story on the other stream', () => {
   const project = new Project()
   const { status, stdout, stderr } = project.run({

@@ -157,6 +157,15 @@ const lines: Record<string, readonly string[]> = {
     'forgotten: 1; zebras found: 0',
     'memory-unsupported: This mem0 backend does not do a history.',
   ],
+  'maintainer.ts': [
+    'coder changes total.js',
+    'tester: exit code 0',
+    'review 1: reject. No test holds it.',
+    'coder changes total.test.js',
+    'review 2: accept. An empty cart is 0, and a test says so.',
+    'accepted: total.js, total.test.js',
+    'The folder is as it was; --apply brings the change there.',
+  ],
   'patterns/debate.ts': [
     '  contra: Tests first is what I say; the rewrite can wait.',
     'judge: contra, because Both sides end with tests first. (verdict on the record)',
@@ -202,6 +211,15 @@ test('examples/15-resume.ts asks and charges once, in whichever process', () => 
   const { stdout } = run(process.execPath, 'examples/15-resume.ts')
   for (const line of ['clerk is asked', 'euros are charged', 'packer is asked'])
     expect(stdout.split(line), line).toHaveLength(2)
+})
+
+test('examples/maintainer.ts mends a repository of yours only with --apply, and says first what it misses', () => {
+  expect(run(process.execPath, 'examples/maintainer.ts', '--apply').stdout).toContain(
+    'The folder has the change.',
+  )
+  const { status, stdout, stderr } = run(process.execPath, 'examples/maintainer.ts', '--live')
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+  expect(stderr).toMatch(/^reader: No credentials for anthropic\./)
 })
 
 test('examples/02-lineage.ts finds the line that was tampered with', () => {

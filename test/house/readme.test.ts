@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { blocksOf, runPage } from './pages.ts'
-import { read } from './tree.ts'
+import { filesUnder, read } from './tree.ts'
 
 const readme = read('README.md')
 
@@ -15,6 +15,11 @@ test('each program is at most ten lines', () => {
     if (language === 'ts')
       expect(text.split('\n').filter(line => line.trim() !== '').length).toBeLessThanOrEqual(10)
   }
+})
+
+test('the table of examples has every one of them, in order', () => {
+  const linked = [...readme.matchAll(/^\| \[.*?\]\(examples\/(\S+?\.ts)\)/gm)].map(([, name]) => name)
+  expect(linked).toEqual(filesUnder('examples', '.ts').filter(name => !name.includes('/')))
 })
 
 test('the two commands are there, and .ci/run runs the second as it is', () => {

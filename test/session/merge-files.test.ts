@@ -37,7 +37,8 @@ describe('a merge of sessions with files', () => {
     const merged = await left.append(wrote('base', 'L')).merge(right.append(wrote('base', 'R')))
     expect(asked).toMatchObject([
       {
-        base: tree('base'),
+        base: undefined,
+        found: tree('base'),
         into: '',
         sides: [{ tree: tree('L') }, { tree: tree('R') }],
         onConflict: 'refuse',

@@ -1,0 +1,132 @@
+import type { Digest } from '../base/digest.ts'
+import { RathError, show } from '../base/errors.ts'
+import type { Json } from '../base/json.ts'
+import type { Operation } from './commit.ts'
+import type { EntryName, EntryRow, Unit } from './driver.ts'
+import { type Encoded, encode } from './encode.ts'
+import type { RunRow } from './spec.ts'
+
+/** An operation that writes the row of a run as `decide` makes it. */
+export function changing(id: string, decide: (unit: Unit) => RunRow): Operation<RunRow> {
+  checkName(id, 'A run id')
+  return {
+    runs: [id],
+    decide: unit => {
+      const row = decide(unit)
+      unit.setRun(row)
+      return row
+    },
+  }
+}
+
+/** The operation that gives an entry its outcome; `check` throws when whoever asks may not. */
+export function concluding(
+  name: EntryName,
+  outcome: Json,
+  check: (unit: Unit, entry: EntryRow | undefined) => void,
+): Operation<EntryRow> {
+  const { run, key, occurrence } = name
+  const encoded = encode(outcome)
+  return {
+    runs: [run],
+    entries: [name],
+    decide: unit => {
+      const entry = unit.entry(name)
+      check(unit, entry)
+      if (entry === undefined) {
+        throw new RathError(
+          'journal-conflict',
+          `Run ${run} has no intent for ${show(key)}, occurrence ${occurrence}; write the intent first.`,
+        )
+      }
+      if (entry.outcome !== null) {
+        throw new RathError(
+          'journal-conflict',
+          `Run ${run} already has an outcome for ${show(key)}, occurrence ${occurrence}; it is final.`,
+        )
+      }
+      addBlobs(unit, encoded)
+      const concluded = {
+        ...entry,
+        outcome: encoded.text,
+        concludedAt: Date.now(),
+        blobs: [...entry.blobs, ...idsOf(encoded)],
+      }
+      unit.setEntry(concluded)
+      return concluded
+    },
+  }
+}
+
+export function heldRun(unit: Unit, id: string, fence: number): RunRow {
+  const run = unit.run(id) ?? missing(id)
+  if (run.fence === fence && run.owner !== null) return run
+  throw new RathError(
+    'run-fenced',
+    `Run ${id} is at fence ${run.fence}${run.owner === null ? ', held by nobody' : `, held by ${run.owner}`}; a writer with fence ${fence} may not write to it any more.`,
+    { data: { run: id, fence: run.fence, given: fence } },
+  )
+}
+
+export function newRow(name: EntryName, kind: string, request: Encoded): EntryRow {
+  return {
+    ...name,
+    kind,
+    request: request.text,
+    outcome: null,
+    intendedAt: Date.now(),
+    concludedAt: null,
+    blobs: idsOf(request),
+  }
+}
+
+export function addBlobs(unit: Unit, { blobs }: Encoded): void {
+  for (const blob of blobs) unit.blobs.set(blob.id, blob)
+}
+
+function idsOf({ blobs }: Encoded): Digest[] {
+  return blobs.map(blob => blob.id)
+}
+
+export function entryName(run: string, { key, occurrence }: Omit<EntryName, 'run'>): EntryName {
+  checkName(run, 'A run id')
+  checkName(key, 'The key of an effect')
+  if (!Number.isSafeInteger(occurrence) || occurrence < 0) {
+    throw new RathError(
+      'invalid-argument',
+      `An occurrence is a whole number from 0, not ${show(occurrence)}.`,
+    )
+  }
+  return { run, key, occurrence }
+}
+
+export function checkName(value: unknown, what: string): void {
+  if (typeof value === 'string' && value !== '' && !value.includes('\u0000') && value.isWellFormed()) return
+  throw new RathError(
+    'invalid-argument',
+    `${what} must be non-empty text without NUL and lone surrogates, not ${show(value)}.`,
+  )
+}
+
+export function checkLease(leaseMs: unknown): void {
+  if (Number.isSafeInteger(leaseMs) && (leaseMs as number) >= 0) return
+  throw new RathError('invalid-argument', `A lease is whole milliseconds from 0, not ${show(leaseMs)}.`)
+}
+
+const statuses: readonly unknown[] = ['running', 'waiting', 'needs-review', 'done', 'failed', 'cancelled']
+
+export function checkStatus(status: unknown): void {
+  if (status === undefined || statuses.includes(status)) return
+  throw new RathError(
+    'invalid-argument',
+    `A run's status is one of ${statuses.join(', ')}, not ${show(status)}.`,
+  )
+}
+
+export function missing(id: string): never {
+  throw unknownRun(id)
+}
+
+export function unknownRun(id: string): RathError {
+  return new RathError('unknown-run', `There is no run ${show(id)} in this store.`)
+}
