@@ -53,12 +53,12 @@ for (const [name, find] of Object.entries(nodes)) {
 
     test('the example of the README prints what the README shows', () => {
       const blocks = blocksOf(read('README.md'))
-      const [code, shown] = ['ts', 'text'].map(language =>
-        blocks.filter(block => block.language === language).map(block => block.text),
-      )
-      writeFileSync(join(folder, 'readme.ts'), code?.join('\n') ?? '')
+      const programs = blocks.filter(block => block.language === 'ts')
+      // What a program prints stands behind it.
+      const shown = programs.map(program => blocks[blocks.indexOf(program) + 1]?.text).join('')
+      writeFileSync(join(folder, 'readme.ts'), programs.map(program => program.text).join('\n'))
       const { status, stdout, stderr } = start(node, 'readme.ts')
-      expect({ status, stdout }, stderr).toEqual({ status: 0, stdout: shown?.join('') })
+      expect({ status, stdout }, stderr).toEqual({ status: 0, stdout: shown })
     })
 
     test('rath doctor looks at everything and finds nothing broken', () => {

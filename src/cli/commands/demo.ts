@@ -57,7 +57,13 @@ async function demo({ live, open, json }: Options, version: string, output: Outp
   const story = new DemoStory(told)
   story.heading('What they do')
   await using runtime = openRuntime({})
-  const { runId, session } = await follow(workflow, taskSession(folder, place), runtime, story)
+  const { runId, session } = await follow(workflow, taskSession(folder, place), runtime, story).catch(
+    error => {
+      linkCommand(folder)
+      told.print(`\nIt stopped, and what was done is kept. Go on: cd ${folder} && npx rath resume last`)
+      throw error
+    },
+  )
   const branches = await tagBranches(session, runtime)
   const dossier = await dossierOf(await runtime.store, runId, await surroundings(version))
   const page = join(folder, 'dossier.html')
