@@ -32,6 +32,7 @@ function draw(sessions: readonly Session[]): string {
   const nodes = [...places.values()].map(node)
   const [width, height] = [left * 2 + column * Math.max(...depth.values()), top * 2 + row * 2]
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" font-family="ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="12">
+<title>A session graph</title>
 <rect width="100%" height="100%" fill="#fbfaf7"/>
 ${[...lines, ...nodes].join('\n')}
 </svg>

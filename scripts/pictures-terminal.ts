@@ -13,6 +13,7 @@ export function terminalPicture(
   ]
   const rows = lines.map((line, i) => `<text x="20" y="${56 + i * 20}">${spans(line)}</text>`)
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${Math.ceil(width)} ${height}" width="${Math.ceil(width)}" height="${height}" role="img" font-family="ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="13" fill="#e3e1db">
+<title>rath in a terminal</title>
 <rect width="100%" height="100%" rx="8" fill="#17191c"/>
 ${[20, 38, 56].map(x => `<circle cx="${x}" cy="20" r="5" fill="#42474d"/>`).join('')}
 ${rows.join('\n')}

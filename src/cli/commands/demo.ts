@@ -20,7 +20,7 @@ import { DemoStory } from '../demo/story.ts'
 import { exit } from '../exit.ts'
 import { Output } from '../output.ts'
 import { openRuntime } from '../run-runtime.ts'
-import { count, duration } from '../text.ts'
+import { count, duration, oneLine } from '../text.ts'
 import { surroundings } from './dossier.ts'
 
 interface Options extends JsonOption {
@@ -75,7 +75,8 @@ async function demo({ live, open, json }: Options, version: string, output: Outp
     told.print(`${path} is changed in the folder:`)
     story.patch(patch?.text ?? '')
   }
-  for (const { branch, verdict, reason } of branches) told.print(`${branch}: ${verdict}ed. ${reason}`)
+  for (const { branch, verdict, reason } of branches)
+    told.print(`${branch}: ${verdict}ed. ${oneLine(reason, 300)}`)
   const counted = live ? '' : ' (of a script, at four characters each; nothing is billed)'
   told.print(`${duration(Date.now() - began)}, ${count(session.usage.totalTokens, 'token')}${counted}`)
   told.print(`The dossier, one page with all of it: ${page}`)

@@ -1,7 +1,7 @@
 import type { RunEvent } from '../../run/event.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import type { Output } from '../output.ts'
-import { count, duration, oneLine } from '../text.ts'
+import { count, duration, oneLine, plain } from '../text.ts'
 
 /** Tells a run of the demo while it happens: a line for each thing that somebody did, with who did it and on which branch. */
 export class DemoStory {
@@ -32,7 +32,7 @@ export class DemoStory {
 
   /** The lines that were taken away and those that came. */
   patch(patch: string): void {
-    for (const line of patch.split('\n')) {
+    for (const line of plain(patch).split('\n')) {
       if (/^[-+](?![-+]{2})/.test(line))
         this.#line('', this.#output.paint(line.startsWith('+') ? 'green' : 'red', line))
     }
@@ -45,7 +45,7 @@ export class DemoStory {
   #told(chunk: Chunk): string | undefined {
     switch (chunk.kind) {
       case 'route':
-        return `${chunk.reason ?? ''} Next: ${chunk.choice ?? 'nobody'}.`
+        return `${oneLine(chunk.reason ?? '', longestSaying)} Next: ${chunk.choice ?? 'nobody'}.`
       case 'assistant':
         return chunk.text === '' ? undefined : `says: ${oneLine(chunk.text, longestSaying)}`
       case 'tool-result':
@@ -54,8 +54,8 @@ export class DemoStory {
         return memoryStory(chunk)
       case 'verdict':
         return chunk.verdict === 'accept'
-          ? this.#output.paint('green', `accepts it: ${chunk.reason}`)
-          : this.#output.paint('red', `rejects it: ${chunk.reason}`)
+          ? this.#output.paint('green', `accepts it: ${oneLine(chunk.reason ?? '', longestSaying)}`)
+          : this.#output.paint('red', `rejects it: ${oneLine(chunk.reason ?? '', longestSaying)}`)
       case 'merge': {
         const [taken, ...left] = chunk.branches.map(({ branch }) => branch)
         return `The files of ${taken} come back to the folder. ${left.join(', ')} stays on the record.`
