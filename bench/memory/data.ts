@@ -8,7 +8,7 @@ export interface Corpus {
   readonly questions: readonly { readonly text: string; readonly relevant: readonly string[] }[]
 }
 
-const folder = process.env.OPENRATH_BENCH_DATA ?? resolve(import.meta.dirname, '../../../shared/data')
+const folder = process.env.OPENRATH_BENCH_DATA ?? resolve(import.meta.dirname, 'data')
 
 /** Why a file cannot be measured on, or undefined when it is there. */
 export function missing(file: keyof typeof sources): string | undefined {

@@ -106,6 +106,6 @@ export class Attempts extends Workflow {
     const accepted = [first, second].find(branch => verdictOn(branch)?.verdict === 'accept')
     if (accepted === undefined) return session.user('Both attempts failed the tests. Go on.')
     // The rejected branch stays in the lineage; its words and files are left out.
-    return accepted.merge(accepted === first ? second : first, { policy: 'ours' })
+    return accepted.merge(accepted === first ? second : first, { policy: 'ours', by: 'attempts' })
   }
 }

@@ -43,7 +43,9 @@ test('--live asks the model that the environment names, for the same task, over 
     expect(stdout).toMatch(/^The model is \S*house-model\.$/m)
     expect(stdout).not.toContain('script')
     expect(stdout).toMatch(/^validator on careful +rejects it: Exit code 1/m)
-    expect(stdout).toMatch(/^ +The files of quick come back to the folder\. careful stays on the record\.$/m)
+    expect(stdout).toMatch(
+      /^attempts +brings the files of quick back to the folder; careful stays on the record\.$/m,
+    )
     expect(asked).toBeGreaterThan(10)
   } finally {
     server.close()

@@ -1,8 +1,9 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { expect, test } from 'vitest'
-import { Project } from './make.ts'
+import { entry, Project } from './make.ts'
 
 /** What a printed command must say. */
 const says: Record<string, RegExp> = {
@@ -28,8 +29,8 @@ test('the demo mends a repository without a key, tells it, and every command tha
     /^validator on quick +rejects it: Exit code 1; these tests fail: .*"no dash at the ends"\.$/m,
     /^validator on careful +accepts it: All tests pass \(exit code 0\)\.$/m,
     /^validator on quick +remembers: .* rejected/m,
-    /^ +The files of careful come back to the folder\. quick stays on the record\.$/m,
-    /^[\d,.]+s, [\d,]+ tokens \(of a script/m,
+    /^attempts +brings the files of careful back to the folder; quick stays on the record\.$/m,
+    /^\d.*s, [\d,]+ tokens \(of a script/m,
   ]) {
     expect(stdout).toMatch(line)
   }
@@ -66,6 +67,27 @@ test('what the README shows of the demo is what it prints', () => {
       .split('\n')
       .filter(line => !printed.includes(line)),
   ).toEqual([])
+})
+
+test('a demo that is killed on the way goes on in another process', async () => {
+  const project = new Project()
+  const env = { ...project.env, TMPDIR: project.folder }
+  const child = spawn(process.execPath, [entry, 'demo'], { cwd: project.folder, env })
+  let told = ''
+  child.stdout.setEncoding('utf8').on('data', text => {
+    told += text
+    if (/^researcher +says/m.test(told)) child.kill('SIGKILL')
+  })
+  const [, signal] = await once(child, 'close')
+  expect(signal).toBe('SIGKILL')
+  const [, folder = ''] = /is in (.+)\.$/m.exec(told) ?? []
+  const cwd = relative(project.folder, folder)
+  expect(project.run({ args: ['resume', 'last'], cwd })).toMatchObject({
+    status: 0,
+    stdout: 'All tests pass.\n',
+  })
+  expect(project.run({ args: ['replay', 'last'], cwd }).stdout).toMatch(says.replay as RegExp)
+  expect(readFileSync(join(folder, 'src/slug.js'), 'utf8')).toContain("normalize('NFKD')")
 })
 
 test('for a program, the demo prints JSON and tells its story on the other stream', () => {

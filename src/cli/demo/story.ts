@@ -58,7 +58,7 @@ export class DemoStory {
           : this.#output.paint('red', `rejects it: ${oneLine(chunk.reason ?? '', longestSaying)}`)
       case 'merge': {
         const [taken, ...left] = chunk.branches.map(({ branch }) => branch)
-        return `The files of ${taken} come back to the folder. ${left.join(', ')} stays on the record.`
+        return `brings the files of ${taken} back to the folder; ${left.join(', ')} stays on the record.`
       }
       default:
         return undefined
