@@ -84,7 +84,7 @@ async function perform(
     const isKept = made.id === result.id && notes.length === 0
     // The layers inside keep what they make; the node that this one adds has nobody else to keep it.
     if (isOutermost) await run.done(result, isKept)
-    else if (notes.length > 0) await run.keep(result)
+    else if (notes.length > 0 || (run.hasEffects && isWork(made))) await run.keep(result)
     if (notes.length > 0 && context.events.observed)
       for (const chunk of result.chunks.slice(-notes.length)) emit(context, { type: 'chunk', chunk })
     trace?.done(result, made)
@@ -109,6 +109,13 @@ function endOf({ code }: RathError): RunEnd {
   if (code === 'cancelled') return 'cancelled'
   return code === 'run-waiting' || code === 'needs-review' ? 'waiting' : 'failed'
 }
+
+/** What a layer has made of sessions itself; what inner calls made, they have kept. */
+function isWork({ lineage }: Session): boolean {
+  return ownWork.has(lineage.operation)
+}
+
+const ownWork: ReadonlySet<string> = new Set(['append', 'merge', 'to', 'rewind', 'restore'])
 
 /** The result under the id that was promised; a layer that passes on another's session adds a node for itself. */
 function asOutput(made: unknown, name: string, { out }: RunContext): Session {

@@ -76,6 +76,11 @@ export class Run {
     if (setup.journal) this.#use(setup.journal)
   }
 
+  /** Something of it is on record: it has touched the world. */
+  get hasEffects(): boolean {
+    return this.#journal !== undefined
+  }
+
   /** It goes on with outcomes on record, its own or another run's. */
   get isRecorded(): boolean {
     const { record, lender, door } = this.#setup

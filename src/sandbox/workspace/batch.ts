@@ -51,9 +51,14 @@ export class ObjectBatch {
 
   finish(): void {
     if (this.#pack !== undefined) this.#pack.finish()
-    else for (const [id, { kind, content }] of this.#waiting) this.#objects.loose.write(id, kind, content)
+    else for (const [id, object] of this.#waiting) this.#write(id, object)
     this.#waiting.clear()
     this.#pack = undefined
+  }
+
+  #write(id: Digest, { kind, content }: Waiting): void {
+    this.#objects.loose.write(id, kind, content)
+    this.#objects.recent.add(id, { kind, content: Buffer.from(content) })
   }
 
   discard(): void {

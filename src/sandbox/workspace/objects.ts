@@ -17,6 +17,7 @@ import {
 } from './object.ts'
 import { Pack } from './pack.ts'
 import { PackWriter } from './pack-writer.ts'
+import { RecentObjects } from './recent-objects.ts'
 
 /**
  * Files and folders by the digest of what is in them: a bare git repository with sha256 ids, which any git from 2.29 on can look into with
@@ -26,6 +27,8 @@ import { PackWriter } from './pack-writer.ts'
 export class ObjectStore {
   readonly path: string
   readonly loose: LooseObjects
+  /** What was just written or read, so that looking at it again costs nothing. */
+  readonly recent = new RecentObjects()
   readonly #packFolder: string
   #packs: readonly Pack[] = []
   #packsSeen = ''
@@ -57,9 +60,14 @@ export class ObjectStore {
 
   /** The same, whichever kind it is. */
   readAny(id: Digest): Found {
+    const recent = this.recent.get(id)
+    if (recent !== undefined) return recent
     checkId(id)
     const found = this.#find(id) ?? this.#findAfresh(id)
-    if (found !== undefined) return checkContent(id, found, this.path)
+    if (found !== undefined) {
+      this.recent.add(id, checkContent(id, found, this.path))
+      return found
+    }
     throw new RathError(
       'unknown-blob',
       `There is no object ${id} in ${this.path}. It was pruned, or kept in another store.`,
@@ -97,6 +105,7 @@ export class ObjectStore {
     for (const pack of this.#packs) pack.close()
     this.#packs = []
     this.#packsSeen = ''
+    this.recent.clear()
   }
 
   #find(id: Digest): Found | undefined {

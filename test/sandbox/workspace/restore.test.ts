@@ -161,6 +161,8 @@ test('a blob that the store has lost is reported, and the rest is restored', asy
   const { tree } = await workspace.snapshot()
   const lost = place.git('rev-parse', `${tree}:b`).trim()
   rmSync(place.objects.loose.pathOf(lost))
+  // What was just written is still in memory.
+  place.objects.close()
   const elsewhere = await place.workspace()
   const report = await elsewhere.restore(tree)
   expect(report.notRestored).toEqual([{ path: 'b', why: 'failed', message: expect.stringContaining(lost) }])
