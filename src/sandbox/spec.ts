@@ -21,6 +21,8 @@ export interface SandboxBackend {
    * aborted leaves nothing behind.
    */
   open(spec: SandboxSpec | undefined, options?: { readonly signal?: AbortSignal }): Promise<Sandbox>
+  /** `openIn` wants a folder that can be mounted again under other owners, which the overlay of a branch cannot: give it a plain one. */
+  readonly plainFolders?: boolean
   /**
    * Opens over another folder than the spec's, with everything else as the spec says: the files of a branch. Backends whose workspaces are
    * folders of this machine have it; for them the runtime keeps, forks and merges the files.

@@ -45,7 +45,7 @@ export async function forkedPlace(
   workspaces: Workspaces,
   signal: AbortSignal,
 ): Promise<Place> {
-  const folder = await workspaces.fork(tree, near, signal)
+  const folder = await workspaces.fork(tree, near, backend.plainFolders ?? false, signal)
   try {
     const files = await workspaces.filesOf(folder, tree)
     const sandbox = (await backend.openIn?.(folder.host, spec, { signal })) as Sandbox

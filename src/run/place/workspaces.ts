@@ -5,7 +5,7 @@ import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import { changesBetween } from '../../sandbox/workspace/changes.ts'
-import { type ForkedFolder, ForkedFolders } from '../../sandbox/workspace/fork/forked-folders.ts'
+import { type ForkedFolder, ForkedFolders, forkMethods } from '../../sandbox/workspace/fork/forked-folders.ts'
 import { ObjectStore } from '../../sandbox/workspace/objects.ts'
 import { ownFolder } from '../../sandbox/workspace/scan.ts'
 import { Workspace } from '../../sandbox/workspace/workspace.ts'
@@ -21,6 +21,7 @@ export class Workspaces implements KeptFiles {
   readonly folder: string
   #objects: Promise<ObjectStore> | undefined
   #forks: Promise<ForkedFolders> | undefined
+  #plainForks: Promise<ForkedFolders> | undefined
 
   constructor(folder = usualFolder()) {
     this.folder = folder
@@ -34,6 +35,13 @@ export class Workspaces implements KeptFiles {
   get forks(): Promise<ForkedFolders> {
     this.#forks ??= ForkedFolders.open(join(this.folder, 'branches'))
     return this.#forks
+  }
+
+  /** Branches that are folders like any other, by the cheapest way that makes such. */
+  get plainForks(): Promise<ForkedFolders> {
+    const methods = forkMethods.filter(({ name }) => name !== 'overlay')
+    this.#plainForks ??= ForkedFolders.open(join(this.folder, 'branches'), { methods })
+    return this.#plainForks
   }
 
   /** The files that the sessions of a placement began with. Kept, so that a run which goes on in another process finds the same. */
@@ -77,7 +85,12 @@ export class Workspaces implements KeptFiles {
   }
 
   /** A folder of its own for a branch, with the files of a tree; `near` is one that other branches began with. */
-  async fork(tree: Digest, near: Digest | undefined, signal?: AbortSignal): Promise<ForkedFolder> {
+  async fork(
+    tree: Digest,
+    near: Digest | undefined,
+    isPlain: boolean,
+    signal?: AbortSignal,
+  ): Promise<ForkedFolder> {
     const objects = await this.objects
     const restoreIn = async (folder: string) => {
       const workspace = await Workspace.open(folder, objects, { keep: false })
@@ -89,7 +102,8 @@ export class Workspaces implements KeptFiles {
       fill: restoreIn,
       ...(near !== undefined && near !== tree && { near, delta: restoreIn }),
     }
-    return (await this.forks).fork(base, signal ? { signal } : {})
+    const forks = await (isPlain ? this.plainForks : this.forks)
+    return forks.fork(base, signal ? { signal } : {})
   }
 
   /** The files in such a folder. */
@@ -113,6 +127,7 @@ export class Workspaces implements KeptFiles {
   /** Removes the folders of branches. What was kept of them stays. */
   async close(): Promise<void> {
     await (await this.#forks)?.close()
+    await (await this.#plainForks)?.close()
     ;(await this.#objects)?.close()
   }
 

@@ -57,6 +57,8 @@ export function isolatedBackend(options: IsolatedOptions = {}): SandboxBackend {
       if (signal?.aborted) throw cancelledError(signal)
       return openIsolated(undefined, spec, options, this.capabilities)
     },
+    // Root takes another uid, and shows it the folder under an owner of its own.
+    plainFolders: process.getuid?.() === 0,
     async openIn(folder, spec, { signal } = {}) {
       if (signal?.aborted) throw cancelledError(signal)
       return openIsolated(folder, spec, options, this.capabilities)
