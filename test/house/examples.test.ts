@@ -139,7 +139,7 @@ const lines: Record<string, readonly string[]> = {
     '40 letters, 120 answers, at most 8 letters at a time',
     '14 angry, 10 about money',
     '2660 tokens, the shared question counted once',
-    '245 sessions kept, and every digest is right: true',
+    '285 sessions kept, and every digest is right: true',
   ],
   '18-evidence.ts': [
     '1 Sequential/dee: // Price with tax.',
