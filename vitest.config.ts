@@ -11,6 +11,8 @@ process.on('exit', () => rmSync(home, { recursive: true, force: true }))
 export default defineConfig({
   test: {
     reporters: ['default', './scripts/closing-line.ts'],
+    // Much of the time tests wait for processes and disks: one worker less than cores, the default, leaves half of a small machine idle.
+    maxWorkers: 2,
     projects: [
       { test: { name: 'unit', include: ['test/{base,session}/**/*.test.ts'] } },
       {
