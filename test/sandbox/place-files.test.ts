@@ -94,6 +94,16 @@ describe('a call that may change files', () => {
     expect(files).toMatchObject([{ path: 'real/a.txt', change: 'added' }])
   })
 
+  test('a path that leads outside is refused, and what the call does besides is kept', async () => {
+    const evidence = await captured(start(), async sandbox => {
+      for (const path of ['../x', '/etc/passwd', 'a/../../x']) {
+        await expect(sandbox.files.write(path, 'x')).rejects.toMatchObject({ code: 'path-outside' })
+      }
+      await sandbox.files.write('inside.txt', 'x')
+    })
+    expect(evidence.files).toMatchObject([{ path: 'inside.txt', change: 'added' }])
+  })
+
   test('what changed while nobody worked is drift, and not the doing of the next call', async () => {
     const session = await call(start(), writes('a.txt', 'A'))
     write('other.txt', 'edited by a person\n')

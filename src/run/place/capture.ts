@@ -91,7 +91,8 @@ export class Capture {
 
   async #touch(place: Place, paths: readonly string[]): Promise<void> {
     const found = await Promise.all(paths.map(path => place.relative(path)))
-    const fresh = found.filter(path => !this.#touched.has(path))
+    // One that leads outside is for the sandbox to refuse.
+    const fresh = found.filter(path => path !== undefined).filter(path => !this.#touched.has(path))
     for (const path of fresh) this.#touched.add(path)
     if (fresh.length > 0 && !this.#announced) await this.#look(place, fresh)
   }
@@ -103,7 +104,7 @@ export class Capture {
 
   /** Looks before something changes: what differs now is not the call's doing, but for what it has written itself. */
   #look(place: Place, paths: readonly string[] | undefined): Promise<void> {
-    this.#looking = this.#looking.then(async () => {
+    const looked = this.#looking.then(async () => {
       const from = this.#before
       const to = await place.files?.look(paths)
       if (place.files === undefined || to === undefined || from === to) return
@@ -117,7 +118,9 @@ export class Capture {
       this.#drift = { from: this.#drift?.from ?? from, to, files: [...(this.#drift?.files ?? []), ...files] }
       if (paths !== undefined || this.#touched.size === 0) this.#before = to
     })
-    return this.#looking
+    // Whoever asked for it hears of a failure; the next look is its own.
+    this.#looking = looked.catch(() => {})
+    return looked
   }
 
   async #evidence(place: Place, asked: boolean): Promise<ToolEvidence> {
@@ -153,7 +156,7 @@ export class Capture {
   }
 
   async #treeNow({ files }: Place): Promise<Digest | undefined> {
-    await this.#looking.catch(() => {})
+    await this.#looking
     if (this.#announced) return files?.look()
     return this.#touched.size > 0 ? files?.look([...this.#touched]) : files?.seen
   }

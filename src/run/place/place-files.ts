@@ -21,6 +21,8 @@ export class PlaceFiles {
   readonly #workspace: KeptFolder
   readonly #folder: BranchFolder | undefined
   readonly #changes: (from: Digest, to: Digest) => Promise<readonly FileChange[]>
+  /** The tree that was seen here when the place was opened, or first. */
+  first: Digest | undefined
 
   constructor(
     workspace: KeptFolder,
@@ -33,17 +35,9 @@ export class PlaceFiles {
     this.first = workspace.tree
   }
 
-  /** The tree that was seen here when the place was opened, or first. */
-  first: Digest | undefined
-
   /** The tree that was last seen here, if any was. */
   get seen(): Digest | undefined {
     return this.#workspace.tree
-  }
-
-  /** The same; looks when nothing was seen yet. */
-  async known(): Promise<Digest> {
-    return this.seen ?? (await this.look())
   }
 
   /** The tree as it is now. Only these paths can differ from what was last seen, or any. */

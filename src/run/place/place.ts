@@ -48,11 +48,12 @@ export class Place {
     return { serial: this.#serial, ...(this.#lane !== rootLane && { lane: this.#lane }) }
   }
 
-  /** A path of the sandbox from the workspace on, with the links on its way resolved. */
-  async relative(path: string): Promise<string> {
+  /** A path of the sandbox from the workspace on, with the links on its way resolved; undefined for one that leads outside. */
+  async relative(path: string): Promise<string | undefined> {
     const { cwd, hostPath } = this.sandbox
     const inside = isAbsolute(path) ? posix.relative(cwd, path) : posix.normalize(path)
-    return hostPath === undefined ? inside : realRelative(hostPath, inside)
+    const real = hostPath === undefined ? inside : await realRelative(hostPath, inside)
+    return real === '..' || real.startsWith('../') ? undefined : real
   }
 
   async close(): Promise<void> {
@@ -64,7 +65,7 @@ export class Place {
   }
 }
 
-/** What is not there yet is taken as written. A path that leads outside is for the sandbox to refuse. */
+/** What is not there yet is taken as written. */
 async function realRelative(root: string, path: string): Promise<string> {
   const missing = [posix.basename(path)]
   let folder = dirname(join(root, path))
@@ -72,6 +73,5 @@ async function realRelative(root: string, path: string): Promise<string> {
     missing.unshift(posix.basename(folder))
     folder = dirname(folder)
   }
-  const found = relative(await realPath(root), join(await realPath(folder), ...missing))
-  return found.startsWith('..') ? path : found
+  return relative(await realPath(root), join(await realPath(folder), ...missing))
 }
