@@ -1,9 +1,9 @@
-import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { dirname, resolve, sep } from 'node:path'
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { isBusy, toMemoryError } from './errors.ts'
-import { checkFormat, migrate } from './schema.ts'
+import { Connection } from '../../../base/sqlite/connection.ts'
+import { checkFileFormat, migrateFile } from '../../../base/sqlite/format.ts'
+import { createFile, openDatabase, setDurability } from '../../../base/sqlite/open.ts'
+import { toMemoryError } from './errors.ts'
+import { format } from './schema.ts'
 
 export interface DatabaseOptions {
   /** `full` (default) survives a power cut; `normal` every crash of the process. */
@@ -15,28 +15,16 @@ export interface DatabaseOptions {
 export type Value = string | number | null | Uint8Array
 export type Row = Record<string, Value>
 
-/** One connection: prepared statements kept, errors in our words, waiting for other writers without blocking the event loop. */
-export class Database {
-  readonly path: string
-  readonly #db: DatabaseSync
-  readonly #statements = new Map<string, StatementSync>()
-  readonly #busyTimeout: number
-
-  private constructor(path: string, db: DatabaseSync, busyTimeout: number) {
-    this.path = path
-    this.#db = db
-    this.#busyTimeout = busyTimeout
-  }
-
+/** The connection to a file of memories. */
+export class Database extends Connection {
   static async open(
     given: string,
     { durability = 'full', busyTimeout = 30_000 }: DatabaseOptions,
   ): Promise<Database> {
     const path = resolve(given)
     try {
-      createFile(path)
-      const { DatabaseSync } = await importSqlite()
-      const database = new Database(path, new DatabaseSync(path, { timeout: 100 }), busyTimeout)
+      createFile(path, homeOf(path))
+      const database = new Database(path, await openDatabase(path), busyTimeout)
       await database.#prepare(durability)
       return database
     } catch (error) {
@@ -45,113 +33,48 @@ export class Database {
   }
 
   run(text: string, ...values: Value[]): void {
-    this.#statement(text).run(...values)
+    this.sql(text).run(...values)
   }
 
   get(text: string, ...values: Value[]): Row | undefined {
-    return this.#statement(text).get(...values) as Row | undefined
+    return this.sql(text).get(...values) as Row | undefined
   }
 
   all(text: string, ...values: Value[]): Row[] {
-    return this.#statement(text).all(...values) as Row[]
+    return this.sql(text).all(...values) as Row[]
   }
 
   iterate(text: string, ...values: Value[]): IterableIterator<Row> {
-    return this.#statement(text).iterate(...values) as IterableIterator<Row>
+    return this.sql(text).iterate(...values) as IterableIterator<Row>
   }
 
   /** Runs `work` in a transaction that holds the write lock from its start. */
   async write<T>(work: () => T): Promise<T> {
-    return this.#patiently(() => this.#inTransaction('BEGIN IMMEDIATE', work))
+    return this.patiently(() => this.transact('BEGIN IMMEDIATE', work))
   }
 
   /** Runs `work` on one state of the database, whatever others write meanwhile. */
   async read<T>(work: () => T): Promise<T> {
-    return this.#patiently(() => this.#inTransaction('BEGIN', work))
+    return this.patiently(() => this.transact('BEGIN', work))
   }
 
-  close(): void {
-    this.#statements.clear()
-    if (this.#db.isOpen) this.#db.close()
-  }
-
-  #statement(text: string): StatementSync {
-    let statement = this.#statements.get(text)
-    if (statement === undefined) {
-      statement = this.#db.prepare(text)
-      this.#statements.set(text, statement)
-    }
-    return statement
-  }
-
-  #inTransaction<T>(begin: string, work: () => T): T {
-    this.run(begin)
-    try {
-      const result = work()
-      this.run('COMMIT')
-      return result
-    } catch (error) {
-      if (this.#db.isTransaction) this.run('ROLLBACK')
-      throw error
-    }
+  protected inOurWords(error: unknown): unknown {
+    return toMemoryError(error, this.path)
   }
 
   async #prepare(durability: 'normal' | 'full'): Promise<void> {
-    try {
-      await this.#patiently(() => {
-        checkFormat(this.#db, this.path)
-        this.#db.exec('PRAGMA journal_mode = WAL; PRAGMA cache_size = -32000')
-        this.#db.exec(
-          // Without fullfsync, macOS leaves what it calls written in the disk's own memory; elsewhere it changes nothing.
-          durability === 'full'
-            ? 'PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON'
-            : 'PRAGMA synchronous = NORMAL',
-        )
-        migrate(this.#db, this.path)
-      })
-    } catch (error) {
-      this.close()
-      throw error
-    }
-  }
-
-  /** SQLite's own wait would block this process; it is kept short, and the long wait happens here. */
-  async #patiently<T>(work: () => T): Promise<T> {
-    const deadline = Date.now() + this.#busyTimeout
-    for (let attempt = 0; ; attempt++) {
-      try {
-        return work()
-      } catch (error) {
-        if (!isBusy(error) || Date.now() >= deadline) throw toMemoryError(error, this.path)
-        await sleep(Math.random() * Math.min(2 + attempt * 2, 50))
-      }
-    }
+    await this.prepare(() => {
+      checkFileFormat(this.db, this.path, format)
+      this.db.exec('PRAGMA journal_mode = WAL; PRAGMA cache_size = -32000')
+      setDurability(this.db, durability)
+      migrateFile(this.db, this.path, format)
+    })
   }
 }
 
-/** Makes the file readable by its owner only. A folder `.openrath` on the way becomes private, and git ignores it. */
-function createFile(path: string): void {
-  const folder = dirname(path)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const parts = folder.split(sep)
-  const home = parts.slice(0, parts.lastIndexOf('.openrath') + 1).join(sep)
-  if (home !== '' && !existsSync(`${home}/.gitignore`)) writeFileSync(`${home}/.gitignore`, '*\n')
-  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
-  // SQLite would only say that it cannot open the file.
-  for (const place of [folder, path]) accessSync(place, constants.W_OK)
-}
-
-/** Node 22 warns that its SQLite is experimental; what this library uses of it is stable since, so that one warning is kept back. */
-async function importSqlite(): Promise<typeof import('node:sqlite')> {
-  const { emitWarning } = process
-  process.emitWarning = ((warning: string | Error, ...rest: unknown[]) => {
-    const text = typeof warning === 'string' ? warning : warning.message
-    if (!text.includes('SQLite is an experimental feature'))
-      Reflect.apply(emitWarning, process, [warning, ...rest])
-  }) as typeof process.emitWarning
-  try {
-    return await import('node:sqlite')
-  } finally {
-    process.emitWarning = emitWarning
-  }
+/** The folder `.openrath` on the way to a file. */
+function homeOf(path: string): string | undefined {
+  const parts = dirname(path).split(sep)
+  const depth = parts.lastIndexOf('.openrath') + 1
+  return depth === 0 ? undefined : parts.slice(0, depth).join(sep)
 }

@@ -1,8 +1,7 @@
-import type { DatabaseSync } from 'node:sqlite'
-import { RathError } from '../../../base/errors.ts'
+import type { FileFormat } from '../../../base/sqlite/format.ts'
 
 /** Marks a database file as memories of ours: the letters RATM. */
-export const applicationId = 0x5241544d
+const applicationId = 0x5241544d
 
 /**
  * Each step takes the schema from the version of its index to the next. A released step is never edited: a change is a new step.
@@ -65,42 +64,9 @@ const migrations: readonly string[] = [
   `,
 ]
 
-/** Refuses what is not ours, or is newer, before anything is written to it. */
-export function checkFormat(db: DatabaseSync, path: string): void {
-  const id = pragma(db, 'application_id')
-  const tables = db.prepare('SELECT count(*) AS count FROM sqlite_schema').get() as { count: number }
-  if (id !== applicationId && (id !== 0 || tables.count > 0)) {
-    throw new RathError(
-      'store-foreign',
-      `${path} is a SQLite database of another program. Choose another path for the memories; this file was left as it is.`,
-      { data: { path } },
-    )
-  }
-  const version = pragma(db, 'user_version')
-  if (version <= migrations.length) return
-  throw new RathError(
-    'store-newer',
-    `The memory ${path} has format ${version}, and this openrath reads up to ${migrations.length}: update openrath. The file was left as it is.`,
-    { data: { path, version, reads: migrations.length } },
-  )
-}
-
-/** Brings a database up to the newest version, all steps in one transaction. */
-export function migrate(db: DatabaseSync, path: string): void {
-  if (pragma(db, 'user_version') === migrations.length) return
-  db.exec('BEGIN EXCLUSIVE')
-  try {
-    // Another process may have migrated while this one waited for the lock.
-    checkFormat(db, path)
-    for (const step of migrations.slice(pragma(db, 'user_version'))) db.exec(step)
-    db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${migrations.length}`)
-    db.exec('COMMIT')
-  } catch (error) {
-    if (db.isTransaction) db.exec('ROLLBACK')
-    throw error
-  }
-}
-
-function pragma(db: DatabaseSync, name: string): number {
-  return (db.prepare(`PRAGMA ${name}`).get() as Record<string, number>)[name] ?? 0
+export const format: FileFormat = {
+  applicationId,
+  steps: migrations,
+  what: 'The memory',
+  contents: 'the memories',
 }

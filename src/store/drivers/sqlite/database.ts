@@ -1,63 +1,34 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  openSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { accessSync, constants, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import { Connection } from '../../../base/sqlite/connection.ts'
+import { isBusy } from '../../../base/sqlite/errors.ts'
+import { createFile, openDatabase, setDurability } from '../../../base/sqlite/open.ts'
 import type { StoreOptions } from '../../spec.ts'
-import { isBusy, toStoreError } from './errors.ts'
+import { toStoreError } from './errors.ts'
 import { checkFormat, migrate } from './schema.ts'
 
 export type SqliteOptions = Pick<StoreOptions, 'durability' | 'readOnly' | 'busyTimeout'>
 
-/** One connection: prepared statements kept, errors in our words, waiting for other writers without blocking the event loop. */
-export class Database {
-  readonly path: string
-  readonly #db: DatabaseSync
-  readonly #statements = new Map<string, StatementSync>()
-  readonly #busyTimeout: number
-
-  private constructor(path: string, db: DatabaseSync, busyTimeout: number) {
-    this.path = path
-    this.#db = db
-    this.#busyTimeout = busyTimeout
-  }
-
+/** The connection to the file of a store. */
+export class Database extends Connection {
   static async open(given: string, options: SqliteOptions): Promise<Database> {
     const { durability = 'full', readOnly = false, busyTimeout = 30_000 } = options
     const path = resolve(given)
     try {
-      if (!readOnly) createFile(path)
-      const { DatabaseSync } = await importSqlite()
-      const db = new DatabaseSync(readOnly ? readableFrom(path) : path, { readOnly, timeout: 100 })
+      if (!readOnly) createFile(path, homeOf(path))
+      const db = await openDatabase(readOnly ? readableFrom(path) : path, { readOnly })
       const database = new Database(path, db, busyTimeout)
       await database.#prepare(readOnly, durability)
       return database
     } catch (error) {
-      throw toStoreError(systemError(error), path)
+      throw toStoreError(error, path)
     }
-  }
-
-  sql(text: string): StatementSync {
-    let statement = this.#statements.get(text)
-    if (statement === undefined) {
-      statement = this.#db.prepare(text)
-      this.#statements.set(text, statement)
-    }
-    return statement
   }
 
   /** Runs `work` in a transaction that holds the write lock from its start. */
   async write<T>(work: () => T): Promise<T> {
-    return this.#patiently(() => this.#transact(work))
+    return this.patiently(() => this.#transact(work))
   }
 
   /**
@@ -80,79 +51,42 @@ export class Database {
       transact()
     } catch (error) {
       if (!isBusy(error)) throw toStoreError(error, this.path)
-      return this.#patiently(transact).then(done)
+      return this.patiently(transact).then(done)
     }
     done()
     return undefined
   }
 
   async read<T>(work: () => T): Promise<T> {
-    return this.#patiently(work)
+    return this.patiently(work)
   }
 
   exec(text: string): void {
-    this.#db.exec(text)
+    this.db.exec(text)
   }
 
-  close(): void {
-    this.#statements.clear()
-    if (this.#db.isOpen) this.#db.close()
+  protected inOurWords(error: unknown): unknown {
+    return toStoreError(error, this.path)
   }
 
   #transact<T>(work: () => T): T {
-    this.sql('BEGIN IMMEDIATE').run()
-    try {
-      const result = work()
-      this.sql('COMMIT').run()
-      return result
-    } catch (error) {
-      if (this.#db.isTransaction) this.sql('ROLLBACK').run()
-      throw error
-    }
+    return this.transact('BEGIN IMMEDIATE', work)
   }
 
   async #prepare(readOnly: boolean, durability: 'normal' | 'full'): Promise<void> {
-    try {
-      await this.#patiently(() => {
-        checkFormat(this.#db, this.path)
-        if (!readOnly) this.#db.exec('PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL')
-        this.#db.exec(
-          // Without fullfsync, macOS leaves what it calls written in the disk's own memory; elsewhere it changes nothing.
-          durability === 'full'
-            ? 'PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON'
-            : 'PRAGMA synchronous = NORMAL',
-        )
-        migrate(this.#db, this.path)
-      })
-    } catch (error) {
-      this.close()
-      throw error
-    }
-  }
-
-  /** SQLite's own wait would block this process; it is kept short, and the long wait happens here. */
-  async #patiently<T>(work: () => T): Promise<T> {
-    const deadline = Date.now() + this.#busyTimeout
-    for (let attempt = 0; ; attempt++) {
-      try {
-        return work()
-      } catch (error) {
-        if (!isBusy(error) || Date.now() >= deadline) throw toStoreError(error, this.path)
-        await sleep(Math.random() * Math.min(2 + attempt * 2, 50))
-      }
-    }
+    await this.prepare(() => {
+      checkFormat(this.db, this.path)
+      if (!readOnly) this.db.exec('PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL')
+      setDurability(this.db, durability)
+      migrate(this.db, this.path)
+    })
   }
 }
 
-/** Makes the file readable by its owner only. `.openrath` becomes a private folder that git ignores. */
-function createFile(path: string): void {
+/** `.openrath` becomes a folder that git ignores. */
+function homeOf(path: string): string | undefined {
   const folder = dirname(path)
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  if (basename(folder) === '.openrath' && !existsSync(`${folder}/.gitignore`))
-    writeFileSync(`${folder}/.gitignore`, '*\n')
-  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
-  // SQLite would only say that it cannot open the file.
-  for (const place of [folder, path]) accessSync(place, constants.W_OK)
+  return basename(folder) === '.openrath' ? folder : undefined
 }
 
 /** To read, SQLite wants to write a file beside the store. Where nobody can, nobody changes the store either, and it may do without. */
@@ -169,37 +103,4 @@ function folderProblem(path: string): string | undefined {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code
   }
-}
-
-/** Node 22 warns that its SQLite is experimental; what this library uses of it is stable since, so that one warning is kept back. */
-async function importSqlite(): Promise<typeof import('node:sqlite')> {
-  const { emitWarning } = process
-  process.emitWarning = ((warning: string | Error, ...rest: unknown[]) => {
-    const text = typeof warning === 'string' ? warning : warning.message
-    if (!text.includes('SQLite is an experimental feature'))
-      Reflect.apply(emitWarning, process, [warning, ...rest])
-  }) as typeof process.emitWarning
-  try {
-    return await import('node:sqlite')
-  } finally {
-    process.emitWarning = emitWarning
-  }
-}
-
-/** File-system errors as if SQLite had met them, so that one table holds all the words. */
-function systemError(error: unknown): unknown {
-  const code = (error as NodeJS.ErrnoException)?.code
-  const errcode = {
-    EROFS: 8,
-    EACCES: 8,
-    EPERM: 8,
-    ENOSPC: 13,
-    EDQUOT: 13,
-    ENOTDIR: 14,
-    EEXIST: 14,
-    ENAMETOOLONG: 14,
-    EISDIR: 14,
-    ENOENT: 14,
-  }[code ?? '']
-  return errcode === undefined ? error : Object.assign(error as Error, { code: 'ERR_SQLITE_ERROR', errcode })
 }

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { RathError } from '../../../base/errors.ts'
+import { checkFileFormat, type FileFormat, migrateFile } from '../../../base/sqlite/format.ts'
 
 /** Marks a database file as a store of ours: the letters RATH. */
 export const applicationId = 0x52415448
@@ -88,53 +88,15 @@ export const migrations: readonly string[] = [
 ]
 
 /** Refuses what is not ours, or is newer, before anything is written to it. */
-export function checkFormat(db: DatabaseSync, path: string, steps: readonly string[] = migrations): void {
-  checkOurs(db, path)
-  const version = versionOf(db)
-  if (version > steps.length) throw newer(path, version, steps.length)
+export function checkFormat(db: DatabaseSync, path: string): void {
+  checkFileFormat(db, path, formatOf(migrations))
 }
 
 /** Brings a database up to the newest version, all steps in one transaction. */
 export function migrate(db: DatabaseSync, path: string, steps: readonly string[] = migrations): void {
-  checkFormat(db, path, steps)
-  if (versionOf(db) === steps.length) return
-  db.exec('BEGIN EXCLUSIVE')
-  try {
-    // Another process may have migrated while this one waited for the lock.
-    checkFormat(db, path, steps)
-    for (const step of steps.slice(versionOf(db))) db.exec(step)
-    db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${steps.length}`)
-    db.exec('COMMIT')
-  } catch (error) {
-    if (db.isTransaction) db.exec('ROLLBACK')
-    throw error
-  }
+  migrateFile(db, path, formatOf(steps))
 }
 
-function versionOf(db: DatabaseSync): number {
-  return pragma(db, 'user_version')
-}
-
-function checkOurs(db: DatabaseSync, path: string): void {
-  const id = pragma(db, 'application_id')
-  if (id === applicationId) return
-  const tables = db.prepare('SELECT count(*) AS count FROM sqlite_schema').get() as { count: number }
-  if (id === 0 && tables.count === 0) return
-  throw new RathError(
-    'store-foreign',
-    `${path} is a SQLite database of another program. Choose another path for the store; this file was left as it is.`,
-    { data: { path } },
-  )
-}
-
-function newer(path: string, version: number, reads: number): RathError {
-  return new RathError(
-    'store-newer',
-    `The store ${path} has format ${version}, and this openrath reads up to ${reads}: update openrath. The file was left as it is.`,
-    { data: { path, version, reads } },
-  )
-}
-
-function pragma(db: DatabaseSync, name: string): number {
-  return (db.prepare(`PRAGMA ${name}`).get() as Record<string, number>)[name] ?? 0
+function formatOf(steps: readonly string[]): FileFormat {
+  return { applicationId, steps, what: 'The store', contents: 'the store' }
 }
