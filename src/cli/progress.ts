@@ -47,12 +47,17 @@ export class Progress implements Disposable {
   }
 
   readonly onEvent = (event: RunEvent): void => {
+    this.follow(event)
+    const text = happened(event)
+    if (text) this.#say(event.by, text)
+  }
+
+  /** Only the spinner says it, for whoever prints lines of their own. */
+  follow(event: RunEvent): void {
     if (event.type === 'chunk' && event.chunk.kind === 'assistant') {
       this.#tokens = (this.#tokens ?? 0) + (event.chunk.usage?.totalTokens ?? 0)
     }
     this.#doing = doing(event) ?? this.#doing
-    const text = happened(event)
-    if (text) this.#say(event.by, text)
   }
 
   /** A line above the spinner. */
@@ -115,6 +120,7 @@ export class Progress implements Disposable {
 function doing(event: RunEvent): string | undefined {
   if (event.type === 'text-delta') return `${event.by} writes`
   if (event.type === 'reasoning-delta') return `${event.by} thinks`
+  if (event.type === 'tool-result') return `${event.by} goes on`
   return event.type === 'tool-call' ? `${event.by} uses ${event.call.name}` : undefined
 }
 

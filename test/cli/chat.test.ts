@@ -10,6 +10,7 @@ export default scripted(({ messages }) => {
   if (last?.role === 'tool') return last.outcome.kind === 'value' ? 'It is done.' : \`It was refused: \${JSON.stringify(last.outcome)}\`
   const said = JSON.stringify(last?.content)
   if (said.includes('wait')) return { deltas: ['I begin', ' and wait'], delayMs: 0, toolCalls: [{ name: 'run_shell_command', args: { cmd: 'sleep 600' } }] }
+  if (said.includes('think')) return { text: 'late', delayMs: 600_000 }
   if (said.includes('write')) return { text: 'A file, then.', toolCalls: [{ name: 'write_workspace_file', args: { path: 'note.txt', content: 'new\\n' } }] }
   if (said.includes('count')) return \`You have said \${messages.filter(({ role }) => role === 'user').length} things.\`
   return { deltas: ['Hel', 'lo.'] }
@@ -90,6 +91,21 @@ test('Ctrl-C cancels the answer and keeps the conversation', () => {
   expect(visible(screen)).toContain('I begin and wait')
 })
 
+test('while an answer or a tool is waited for, a spinner says for how long, for how many tokens, and for what', () => {
+  const project = new Project({ 'model.ts': model })
+  const { screen } = project.terminal(chat('--yes'), [
+    ['main> ', 'think\r'],
+    ['asking scripted/model', '^C'],
+    ['Cancelled', ''],
+    ['main> ', 'wait\r'],
+    ['chat uses run_shell_command', '^C'],
+    ['Cancelled', ''],
+    ['main> ', '/quit\r'],
+  ])
+  expect(visible(screen)).toMatch(/⠙ [\d.]+ ?m?s, asking scripted\/model/)
+  expect(visible(screen)).toMatch(/\S [\d.]+ ?m?s, \d+ tokens, chat uses run_shell_command/)
+})
+
 test('Ctrl-C at a question refuses it with the answer, and the next line is a message again', () => {
   const project = new Project({ 'model.ts': model, 'note.txt': 'old\n' })
   const { screen } = project.terminal(chat(), [
@@ -100,7 +116,7 @@ test('Ctrl-C at a question refuses it with the answer, and the next line is a me
     ['You have said 2 things.', ''],
     ['main> ', '/quit\r'],
   ])
-  expect(visible(screen)).toMatch(/\d+ (ms|s), \d+ tokens? of \d+/)
+  expect(visible(screen)).toMatch(/[\d.]+ ?m?s, \d+ tokens? of \d+/)
   expect(project.read('note.txt')).toBe('old\n')
 })
 

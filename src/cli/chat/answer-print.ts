@@ -1,19 +1,24 @@
 import type { RunEvent } from '../../run/event.ts'
 import type { Output } from '../output.ts'
+import type { Progress } from '../progress.ts'
 import { duration, oneLine, plain } from '../text.ts'
 
-/** Prints an answer while it is made: its text as it comes, and a line for each tool. */
+/** Prints an answer while it is made: its text as it comes, and a line for each tool. Between them the spinner turns. */
 export class AnswerPrinter {
   readonly #output: Output
+  readonly #progress: Progress
   #isInLine = false
 
-  constructor(output: Output) {
+  constructor(output: Output, progress: Progress) {
     this.#output = output
+    this.#progress = progress
   }
 
   readonly onEvent = (event: RunEvent): void => {
+    this.#progress.follow(event)
     switch (event.type) {
       case 'text-delta':
+        this.#progress.stop()
         this.#output.stdout.write(plain(event.text))
         this.#isInLine = !event.text.endsWith('\n')
         break
@@ -35,16 +40,22 @@ export class AnswerPrinter {
     }
   }
 
-  /** Ends a line that is not ended. */
-  end(): void {
+  /** Ends a line that is not ended and takes the spinner away, for a question or for good. */
+  pause(): void {
+    this.#progress.stop()
     if (this.#isInLine) this.#output.stdout.write('\n')
     this.#isInLine = false
   }
 
+  resume(): void {
+    this.#progress.start()
+  }
+
   #line(style: 'cyan' | 'dim' | 'yellow', text: string): void {
-    this.end()
+    this.pause()
     const width = Math.max(40, this.#output.width(this.#output.stdout) - 2)
     this.#output.print(this.#output.paint(style, oneLine(text, width)))
+    this.resume()
   }
 }
 

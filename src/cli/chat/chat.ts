@@ -8,6 +8,7 @@ import { policy } from '../../tool/policy/policy.ts'
 import { approver } from '../ask.ts'
 import { Lines } from '../lines.ts'
 import type { Output } from '../output.ts'
+import { Progress } from '../progress.ts'
 import { count, duration, plain } from '../text.ts'
 import { AnswerPrinter } from './answer-print.ts'
 import { ChatBranches, mainBranch } from './branches.ts'
@@ -123,7 +124,11 @@ export class Chat {
 
   async #answer(said: string): Promise<void> {
     const question = this.session.user(said)
-    const printer = new AnswerPrinter(this.output)
+    using progress = new Progress(this.output, {
+      quiet: !this.#lines?.isTerminal,
+      doing: `asking ${this.#agent.model.id}`,
+    })
+    const printer = new AnswerPrinter(this.output, progress)
     this.#printer = printer
     const abort = new AbortController()
     this.#answering = abort
@@ -133,11 +138,11 @@ export class Chat {
         signal: abort.signal,
         onEvent: printer.onEvent,
       })
-      printer.end()
+      printer.pause()
       await this.goTo(answered)
       this.#tellSpent(question, answered, began)
     } catch (error) {
-      printer.end()
+      printer.pause()
       if (!(error instanceof RathError)) throw error
       // What was said and done until then stays, so that the next turn can speak of it.
       await this.goTo(error.session instanceof Session ? error.session : question)
@@ -161,7 +166,8 @@ export class Chat {
       output: this.output,
       lines: () => this.#lines as Lines,
       read: (session, path) => this.#fileIn(session, path),
-      pause: () => this.#printer?.end(),
+      pause: () => this.#printer?.pause(),
+      resume: () => this.#printer?.resume(),
     })
   }
 
