@@ -1,13 +1,13 @@
 import { RathError } from '../base/errors.ts'
-import type { EntryName, StoreDriver, Touched, Unit } from './driver.ts'
+import type { EntryName, Rows, StoreDriver, Touched } from './driver.ts'
 
-/** What an operation reads and writes. `decide` must throw before it changes the unit, if it throws. */
+/** What an operation reads and writes. `decide` must throw before it changes the rows, if it throws. */
 export interface Operation<T> {
   readonly sessions?: readonly string[]
   readonly runs?: readonly string[]
   readonly entries?: readonly EntryName[]
   /** May run more than once, when a transaction has to be tried again. */
-  decide(unit: Unit): T
+  decide(rows: Rows): T
 }
 
 interface Waiting {
@@ -55,22 +55,23 @@ export class Committer {
 
   /**
    * Operations that are done, in their order and behind whatever was accepted before, when this returns; only with a driver that never
-   * waits. Each is decided for itself, and the first refusal is thrown.
+   * waits. Each is decided for itself, and `refused` hears of those that were not done.
    */
-  commitNow(operations: readonly Operation<unknown>[]): void {
+  commitNow(
+    operations: readonly Operation<unknown>[],
+    refused: (error: unknown, index: number) => void,
+  ): void {
     if (this.#closed) throw closedError()
     if (this.#waiting.length > 0) this.#flush()
-    let refusal: { readonly error: unknown } | undefined
-    this.#driver.commit(touchedBy(operations), unit => {
-      for (const operation of operations) {
+    this.#driver.commit(touchedBy(operations), rows => {
+      for (let i = 0; i < operations.length; i++) {
         try {
-          operation.decide(unit)
+          operations[i]?.decide(rows)
         } catch (error) {
-          refusal ??= { error }
+          refused(error, i)
         }
       }
     })
-    if (refusal) throw refusal.error
   }
 
   /** Resolves in the next turn of the event loop when this one has taken long; until then nobody has to pause. */
@@ -128,8 +129,8 @@ export class Committer {
       }
     }
     try {
-      const running = this.#driver.commit(touchedBy(batch.map(({ operation }) => operation)), unit => {
-        answers = batch.map(({ operation }) => answerOf(operation, unit))
+      const running = this.#driver.commit(touchedBy(batch.map(({ operation }) => operation)), rows => {
+        answers = batch.map(({ operation }) => answerOf(operation, rows))
       })
       if (running) return running.then(settle, error => this.#failed(batch, error))
     } catch (error) {
@@ -155,9 +156,9 @@ export class Committer {
 
 type Answer = { readonly value: unknown } | { readonly error: unknown }
 
-function answerOf(operation: Operation<unknown>, unit: Unit): Answer {
+function answerOf(operation: Operation<unknown>, rows: Rows): Answer {
   try {
-    return { value: operation.decide(unit) }
+    return { value: operation.decide(rows) }
   } catch (error) {
     return { error }
   }

@@ -15,7 +15,7 @@ export interface StoreDriver {
    * head or a chunk's predecessor that is not stored fails it with `chunk-missing`: `put` then writes the chunks again.
    * A driver that does not have to wait may be done, or throw, at once: it then returns nothing.
    */
-  commit(touched: Touched, decide: (unit: Unit) => void): Promise<void> | undefined
+  commit(touched: Touched, decide: (rows: Rows) => void): Promise<void> | undefined
   /** A commit never waits, and sharing one saves nothing: whoever writes need not wait either. */
   readonly neverWaits?: boolean
 
@@ -136,11 +136,24 @@ interface EntrySlot {
   isChanged: boolean
 }
 
-/**
- * A unit of work: what a transaction loaded, and what it is to write. Decisions read and change it in turn, so that
- * each sees what the ones before it in the same transaction did.
- */
-export class Unit {
+/** Rows as a decision sees and changes them; each sees what the ones before it in the same transaction did. */
+export interface Rows {
+  session(id: string): SessionRow | undefined
+  setSession(row: SessionRow): void
+  deleteSession(id: string): void
+  run(id: string): RunRow | undefined
+  setRun(row: RunRow): void
+  entry(name: EntryName): EntryRow | undefined
+  setEntry(row: EntryRow): void
+  /** Those that are written before are passed over. */
+  addChunk(row: ChunkRow): void
+  addBlob(row: BlobRow): void
+  /** With null the tag goes. */
+  setTag(tag: string, session: string | null): void
+}
+
+/** A unit of work: what a transaction loaded, and what it is to write when all decisions are made. */
+export class Unit implements Rows {
   readonly #sessions = new Map<string, SessionRow>()
   readonly #runs = new Map<string, RunRow>()
   /** By key alone: most are asked for once, and joining their names would cost more than comparing the rest. */
@@ -179,6 +192,18 @@ export class Unit {
     for (const [tag, session] of this.tags) if (session === id) this.tags.set(tag, null)
     this.changedSessions.delete(id)
     this.deletedSessions.add(id)
+  }
+
+  addChunk(row: ChunkRow): void {
+    if (!this.chunks.has(row.id)) this.chunks.set(row.id, row)
+  }
+
+  addBlob(row: BlobRow): void {
+    this.blobs.set(row.id, row)
+  }
+
+  setTag(tag: string, session: string | null): void {
+    this.tags.set(tag, session)
   }
 
   run(id: string): RunRow | undefined {

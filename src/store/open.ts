@@ -16,7 +16,7 @@ export async function openStore(url: string = defaultStoreUrl, options: StoreOpt
 
 async function openDriver(url: string, options: StoreOptions): Promise<StoreDriver> {
   if (typeof url === 'string') {
-    if (url === 'memory:') return (await import('./drivers/memory.ts')).memoryDriver()
+    if (url === 'memory:') return (await import('./drivers/memory/driver.ts')).memoryDriver()
     if (url.startsWith('sqlite:') && url.length > 'sqlite:'.length) {
       return (await import('./drivers/sqlite/driver.ts')).sqliteDriver(url.slice('sqlite:'.length), options)
     }

@@ -2,18 +2,18 @@ import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import type { Json } from '../base/json.ts'
 import type { Operation } from './commit.ts'
-import type { EntryName, EntryRow, Unit } from './driver.ts'
+import type { EntryName, EntryRow, Rows } from './driver.ts'
 import { type Encoded, encode } from './encode.ts'
 import type { RunRow } from './spec.ts'
 
 /** An operation that writes the row of a run as `decide` makes it. */
-export function changing(id: string, decide: (unit: Unit) => RunRow): Operation<RunRow> {
+export function changing(id: string, decide: (rows: Rows) => RunRow): Operation<RunRow> {
   checkName(id, 'A run id')
   return {
     runs: [id],
-    decide: unit => {
-      const row = decide(unit)
-      unit.setRun(row)
+    decide: rows => {
+      const row = decide(rows)
+      rows.setRun(row)
       return row
     },
   }
@@ -23,16 +23,16 @@ export function changing(id: string, decide: (unit: Unit) => RunRow): Operation<
 export function concluding(
   name: EntryName,
   outcome: Json,
-  check: (unit: Unit, entry: EntryRow | undefined) => void,
+  check: (rows: Rows, entry: EntryRow | undefined) => void,
 ): Operation<EntryRow> {
   const { run, key, occurrence } = name
   const encoded = encode(outcome)
   return {
     runs: [run],
     entries: [name],
-    decide: unit => {
-      const entry = unit.entry(name)
-      check(unit, entry)
+    decide: rows => {
+      const entry = rows.entry(name)
+      check(rows, entry)
       if (entry === undefined) {
         throw new RathError(
           'journal-conflict',
@@ -45,21 +45,21 @@ export function concluding(
           `Run ${run} already has an outcome for ${show(key)}, occurrence ${occurrence}; it is final.`,
         )
       }
-      addBlobs(unit, encoded)
+      addBlobs(rows, encoded)
       const concluded = {
         ...entry,
         outcome: encoded.text,
         concludedAt: Date.now(),
         blobs: [...entry.blobs, ...idsOf(encoded)],
       }
-      unit.setEntry(concluded)
+      rows.setEntry(concluded)
       return concluded
     },
   }
 }
 
-export function heldRun(unit: Unit, id: string, fence: number): RunRow {
-  const run = unit.run(id) ?? missing(id)
+export function heldRun(rows: Rows, id: string, fence: number): RunRow {
+  const run = rows.run(id) ?? missing(id)
   if (run.fence === fence && run.owner !== null) return run
   throw new RathError(
     'run-fenced',
@@ -80,8 +80,8 @@ export function newRow(name: EntryName, kind: string, request: Encoded): EntryRo
   }
 }
 
-export function addBlobs(unit: Unit, { blobs }: Encoded): void {
-  for (const blob of blobs) unit.blobs.set(blob.id, blob)
+export function addBlobs(rows: Rows, { blobs }: Encoded): void {
+  for (const blob of blobs) rows.addBlob(blob)
 }
 
 function idsOf({ blobs }: Encoded): Digest[] {

@@ -1,7 +1,7 @@
 import { RathError, show } from '../base/errors.ts'
 import { isJson, type Json, type JsonObject, toJson } from '../base/json.ts'
 import type { Committer, Operation } from './commit.ts'
-import type { EntryName, EntryRow, StoreDriver, Unit } from './driver.ts'
+import type { EntryName, EntryRow, Rows, StoreDriver } from './driver.ts'
 import { decodeAll, encode } from './encode.ts'
 import { checkLimit } from './page.ts'
 import type { Redactor } from './redact.ts'
@@ -53,17 +53,19 @@ export class Runs implements RunStore {
       if (operation === undefined) return this.#writeEach(id, fence, writes)
       operations.push(operation)
     }
-    try {
-      this.#committer.commitNow(operations)
-    } catch (error) {
-      // Chunks were collected that this process remembered as stored: nothing was written, and `put` looks again.
-      if (error instanceof RathError && error.code === 'chunk-missing')
-        return this.#writeEach(id, fence, writes)
-      throw error
-    }
+    /** Places of sessions that count on chunks which are gone: collected, although this process remembers them as stored. */
+    const lacking = new Set<number>()
+    let refusal: { readonly error: unknown } | undefined
+    this.#committer.commitNow(operations, (error, i) => {
+      if (error instanceof RathError && error.code === 'chunk-missing') lacking.add(i)
+      else refusal ??= { error }
+    })
+    if (refusal) throw refusal.error
     let waits = this.#committer.pause()
-    for (const operation of operations) {
-      const left = 'committed' in operation ? operation.committed() : undefined
+    for (let i = 0; i < operations.length; i++) {
+      const left = lacking.has(i)
+        ? this.#writeEach(id, fence, [writes[i] as RunWrite])
+        : (operations[i] as Partial<Keeping>).committed?.()
       if (left) waits = waits ? Promise.all([waits, left]).then(() => {}) : left
     }
     return waits
@@ -95,7 +97,7 @@ export class Runs implements RunStore {
       }
       case 'conclude': {
         const outcome = this.#cleanNow(write.outcome, 'outcome')
-        return concluding(entryName(id, write), outcome, unit => void heldRun(unit, id, fence))
+        return concluding(entryName(id, write), outcome, rows => void heldRun(rows, id, fence))
       }
     }
   }
@@ -109,8 +111,8 @@ export class Runs implements RunStore {
     if (input !== undefined) checkName(input, 'The input of a run')
     if (output !== undefined) checkName(output, 'The output of a run')
     const clean = this.#clean(data ?? {}, 'data') as JsonObject
-    return changing(id, unit => {
-      if (unit.run(id))
+    return changing(id, rows => {
+      if (rows.run(id))
         throw new RathError('run-exists', `There is already a run ${show(id)}; give each run its own id.`)
       const now = Date.now()
       return {
@@ -152,8 +154,8 @@ export class Runs implements RunStore {
   #claiming(id: string, owner: string, leaseMs: number, instead?: string): Operation<RunRow> {
     checkName(owner, 'An owner')
     checkLease(leaseMs)
-    return changing(id, unit => {
-      const run = unit.run(id) ?? missing(id)
+    return changing(id, rows => {
+      const run = rows.run(id) ?? missing(id)
       const now = Date.now()
       const isTaken = run.owner !== null && run.owner !== owner && run.owner !== instead
       if (isTaken && run.leaseUntil > now) {
@@ -170,9 +172,9 @@ export class Runs implements RunStore {
   async renew(id: string, fence: number, leaseMs: number): Promise<RunRow> {
     checkLease(leaseMs)
     return this.#committer.submit(
-      changing(id, unit => {
+      changing(id, rows => {
         const now = Date.now()
-        return { ...heldRun(unit, id, fence), leaseUntil: now + leaseMs, updated: now }
+        return { ...heldRun(rows, id, fence), leaseUntil: now + leaseMs, updated: now }
       }),
     )
   }
@@ -185,8 +187,8 @@ export class Runs implements RunStore {
     checkStatus(change.status)
     if (change.output !== undefined) checkName(change.output, 'The output of a run')
     const data = change.data === undefined ? undefined : (this.#clean(change.data, 'data') as JsonObject)
-    return changing(id, unit => {
-      const run = heldRun(unit, id, fence)
+    return changing(id, rows => {
+      const run = heldRun(rows, id, fence)
       return {
         ...run,
         status: change.status ?? run.status,
@@ -218,25 +220,25 @@ export class Runs implements RunStore {
     return {
       runs: [name.run],
       entries: [name],
-      decide: unit => {
-        heldRun(unit, name.run, fence)
-        const existing = unit.entry(name)
+      decide: rows => {
+        heldRun(rows, name.run, fence)
+        const existing = rows.entry(name)
         if (existing) return { row: existing, isNew: false }
         const row = newRow(name, kind, request)
-        addBlobs(unit, request)
-        unit.setEntry(row)
+        addBlobs(rows, request)
+        rows.setEntry(row)
         return { row, isNew: true }
       },
     }
   }
 
   conclude(id: string, fence: number, key: string, occurrence: number, outcome: Json): Promise<JournalEntry> {
-    return this.#conclude(id, key, occurrence, outcome, unit => void heldRun(unit, id, fence))
+    return this.#conclude(id, key, occurrence, outcome, rows => void heldRun(rows, id, fence))
   }
 
   decide(id: string, key: string, occurrence: number, outcome: Json): Promise<JournalEntry> {
-    return this.#conclude(id, key, occurrence, outcome, (unit, entry) => {
-      if (!unit.run(id)) missing(id)
+    return this.#conclude(id, key, occurrence, outcome, (rows, entry) => {
+      if (!rows.run(id)) missing(id)
       if (entry === undefined || entry.kind === 'approval') return
       throw new RathError(
         'journal-conflict',
@@ -250,7 +252,7 @@ export class Runs implements RunStore {
     key: string,
     occurrence: number,
     outcome: Json,
-    check: (unit: Unit, entry: EntryRow | undefined) => void,
+    check: (rows: Rows, entry: EntryRow | undefined) => void,
   ): Promise<JournalEntry> {
     const name = entryName(id, { key, occurrence })
     const clean = this.#clean(outcome, 'outcome')

@@ -6,32 +6,33 @@ import { identifyText } from '../session/identity.ts'
 import { withField } from '../session/parse.ts'
 import type { SessionValue } from '../session/value.ts'
 import { type EncodedChunk, encodeChunk } from './chain-writer.ts'
-import type { Unit } from './driver.ts'
+import type { Rows } from './driver.ts'
 import type { SessionRow } from './spec.ts'
 
-/** Puts a value's chunks and row into a unit. Returns the row that is kept already when that one is not shorter. */
+/** Puts a value's chunks and row among the rows. Returns the row that is kept already when that one is not shorter. */
 export function keep(value: SessionValue, rows: readonly EncodedChunk[], tag: string | undefined) {
   const { id, tip, branch, lineage } = value
   const head = tip?.id ?? null
-  return (unit: Unit): SessionRow | undefined => {
-    const kept = unit.session(id)
+  return (into: Rows): SessionRow | undefined => {
+    const kept = into.session(id)
     const longer = kept && kept.length >= lengthOf(tip) && kept.head !== head ? kept : undefined
     if (kept && !longer && !extendsKept(kept, tip)) throw conflict(kept, value)
     if (longer) return longer
-    if (tag !== undefined) unit.tags.set(tag, id)
-    if (kept && kept.head === head) return undefined
-    add(unit, rows)
-    const now = Date.now()
-    unit.setSession({
-      id,
-      head,
-      length: lengthOf(tip),
-      branch,
-      lineage,
-      created: kept?.created ?? now,
-      updated: now,
-      tags: kept?.tags ?? [],
-    })
+    if (kept?.head !== head) {
+      add(rows, into)
+      const now = Date.now()
+      into.setSession({
+        id,
+        head,
+        length: lengthOf(tip),
+        branch,
+        lineage,
+        created: kept?.created ?? now,
+        updated: now,
+        tags: kept?.tags ?? [],
+      })
+    }
+    if (tag !== undefined) into.setTag(tag, id)
     return undefined
   }
 }
@@ -42,8 +43,8 @@ function extendsKept(kept: SessionRow, tip: Chunk | undefined): boolean {
 
 /** Links bodies behind a session's newest chunk. Returns nothing when there is no such session. */
 export function extend(id: string, bodies: readonly ChunkBody[], after: Digest | undefined, at: number) {
-  return (unit: Unit): SessionRow | undefined => {
-    const kept = unit.session(id)
+  return (into: Rows): SessionRow | undefined => {
+    const kept = into.session(id)
     if (kept === undefined) return undefined
     if (after !== undefined && kept.head !== after) {
       throw new RathError(
@@ -60,17 +61,17 @@ export function extend(id: string, bodies: readonly ChunkBody[], after: Digest |
       head = next
       return encodeChunk(placed, place, text)
     })
-    add(unit, rows)
+    add(rows, into)
     const row = { ...kept, head, length, updated: at }
-    unit.setSession(row)
+    into.setSession(row)
     return row
   }
 }
 
-function add(unit: Unit, rows: readonly EncodedChunk[]): void {
+function add(rows: readonly EncodedChunk[], into: Rows): void {
   for (const { row, blobs } of rows) {
-    if (!unit.chunks.has(row.id)) unit.chunks.set(row.id, row)
-    for (const blob of blobs) unit.blobs.set(blob.id, blob)
+    into.addChunk(row)
+    for (const blob of blobs) into.addBlob(blob)
   }
 }
 

@@ -93,8 +93,8 @@ export class Sessions implements SessionStore {
     let longer: SessionRow | undefined
     return {
       sessions: [value.id],
-      decide: unit => {
-        longer = decide(unit)
+      decide: rows => {
+        longer = decide(rows)
       },
       committed: () => {
         if (longer) return this.#checkExtendedFrom(longer, value)
@@ -187,9 +187,9 @@ export class Sessions implements SessionStore {
     const { id } = await resolveName(this.#driver, name)
     const done = await this.#committer.submit({
       sessions: [id],
-      decide: unit => {
-        if (!unit.session(id)) return false
-        unit.tags.set(tag, id)
+      decide: rows => {
+        if (!rows.session(id)) return false
+        rows.setTag(tag, id)
         return true
       },
     })
@@ -201,12 +201,12 @@ export class Sessions implements SessionStore {
     if ((await this.#driver.tagged(tag)) === undefined) {
       throw new RathError('unknown-session', `There is no tag ${show(tag)}.`)
     }
-    await this.#committer.submit({ decide: unit => void unit.tags.set(tag, null) })
+    await this.#committer.submit({ decide: rows => void rows.setTag(tag, null) })
   }
 
   async delete(name: string): Promise<void> {
     const { id } = await resolveName(this.#driver, name)
-    await this.#committer.submit({ sessions: [id], decide: unit => unit.deleteSession(id) })
+    await this.#committer.submit({ sessions: [id], decide: rows => rows.deleteSession(id) })
   }
 
   subscribe(listener: (change: SessionChange) => void, options?: SubscribeOptions): Disposable {

@@ -80,7 +80,7 @@ function blobStore(driver: StoreDriver, committer: Committer, redactor: Redactor
         typeof given === 'string' ? new TextEncoder().encode(given) : given.slice(),
       )
       const id = sha256(bytes)
-      await committer.submit({ decide: unit => void unit.blobs.set(id, { id, bytes }) })
+      await committer.submit({ decide: rows => void rows.addBlob({ id, bytes }) })
       return id
     },
     async get(id: Digest) {

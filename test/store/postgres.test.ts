@@ -291,10 +291,10 @@ test('a chunk whose predecessor is not stored is refused, and nothing of its bat
   const { lineage } = Session.create('empty')
   const previous = 'a'.repeat(64)
   const head = 'b'.repeat(64)
-  const commit = driver.commit({ sessions: ['s'], runs: ['r'], entries: [] }, unit => {
+  const commit = driver.commit({ sessions: ['s'], runs: ['r'], entries: [] }, rows => {
     const chunk = { id: head, previous, index: 1, kind: 'user', body: '{}', blobs: [], session: 's' } as const
-    unit.chunks.set(head, chunk)
-    unit.setSession({ id: 's', head, length: 2, branch: '', lineage, created: 1, updated: 1, tags: [] })
+    rows.addChunk(chunk)
+    rows.setSession({ id: 's', head, length: 2, branch: '', lineage, created: 1, updated: 1, tags: [] })
   })
   expect((await refusal(commit as Promise<void>)).code).toBe('chunk-missing')
   expect(await driver.sessionRow('s')).toBeUndefined()

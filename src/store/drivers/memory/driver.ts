@@ -1,92 +1,27 @@
-import type { Digest } from '../../base/digest.ts'
-import { RathError } from '../../base/errors.ts'
-import {
-  type BlobRow,
-  type ChunkRow,
-  type EntryName,
-  type EntryRow,
-  type IndexWords,
-  type Place,
-  type StoreDriver,
-  type Touched,
-  Unit,
-} from '../driver.ts'
-import type { RunRow, RunStatus, SessionFilter, SessionRow } from '../spec.ts'
+import type { Digest } from '../../../base/digest.ts'
+import type { BlobRow, ChunkRow, IndexWords, Place, StoreDriver, Touched } from '../../driver.ts'
+import type { RunStatus, SessionFilter, SessionRow } from '../../spec.ts'
+import { Tables } from './tables.ts'
 
 /** `memory:` — for tests and throw-away runs. Gone with the process; otherwise it behaves like the others. */
 export function memoryDriver(): StoreDriver {
-  const sessions = new Map<string, SessionRow>()
-  /** Ids in the order of their last change; re-inserting moves one to the end. */
-  const changed = new Map<string, number>()
-  const chunks = new Map<Digest, ChunkRow & { readonly written: number }>()
-  const blobs = new Map<Digest, BlobRow & { readonly written: number }>()
-  const tags = new Map<string, string>()
-  const runs = new Map<string, RunRow>()
-  const journals = new Map<string, MemoryJournal>()
+  const tables = new Tables()
+  const { sessions, changed, chunks, blobs, tags, runs, journals } = tables
   const words = new Map<Digest, Set<string>>()
   const watchers = new Set<() => void>()
-  let sequence = 0
-
-  const withTags = (row: SessionRow): SessionRow => {
-    if (tags.size === 0) return row.tags.length === 0 ? row : { ...row, tags: [] }
-    const own = [...tags].filter(([, id]) => id === row.id)
-    return { ...row, tags: own.map(([tag]) => tag).sort() }
-  }
-
-  const rowOf = (id: string): SessionRow | undefined => {
-    const row = sessions.get(id)
-    return row && withTags(row)
-  }
-
-  function apply(unit: Unit): void {
-    const now = Date.now()
-    const { sessions: rows, runs: runRows, entries: entryRows } = unit.written
-    const need = (id: Digest | null) => {
-      if (id === null || unit.chunks.has(id) || chunks.has(id)) return
-      throw new RathError('chunk-missing', `Chunk ${id} is not stored, although something refers to it.`)
-    }
-    for (const chunk of unit.chunks.values()) need(chunk.previous)
-    for (const row of rows) need(row.head)
-    for (const chunk of unit.chunks.values())
-      if (!chunks.has(chunk.id)) chunks.set(chunk.id, { ...chunk, written: now })
-    for (const blob of unit.blobs.values()) blobs.set(blob.id, { ...blob, written: now })
-    for (const row of rows) {
-      sessions.set(row.id, row)
-      changed.delete(row.id)
-      changed.set(row.id, ++sequence)
-    }
-    for (const id of unit.deletedSessions) {
-      sessions.delete(id)
-      changed.delete(id)
-      for (const [tag, session] of tags) if (session === id) tags.delete(tag)
-    }
-    for (const [tag, id] of unit.tags) id === null ? tags.delete(tag) : tags.set(tag, id)
-    for (const row of runRows) runs.set(row.id, row)
-    for (const row of entryRows) {
-      const journal = journals.get(row.run) ?? new MemoryJournal()
-      journals.set(row.run, journal)
-      journal.set(row)
-    }
-  }
 
   return {
     url: 'memory:',
     neverWaits: true,
 
-    commit(touched: Touched, decide) {
-      const unit = new Unit({
-        sessions: found(touched.sessions, rowOf),
-        runs: found(touched.runs, id => runs.get(id)),
-        entries: found(touched.entries, name => journals.get(name.run)?.get(name)),
-      })
-      decide(unit)
-      apply(unit)
+    commit(_: Touched, decide) {
+      decide(tables)
       for (const wake of watchers) wake()
       return undefined
     },
 
     async sessionRow(id) {
-      return rowOf(id)
+      return tables.session(id)
     },
     async sessionIds(prefix, limit) {
       return [...sessions.keys()]
@@ -99,15 +34,18 @@ export function memoryDriver(): StoreDriver {
     },
     async sessionRows(filter, limit, before) {
       return [...sessions.values()]
-        .map(withTags)
+        .map(row => tables.withTags(row))
         .filter(row => matches(row, filter) && (before === undefined || comesBefore(before, row)))
         .sort((a, b) => (comesBefore(a, b) ? -1 : 1))
         .slice(0, limit)
     },
     async changes(cursor) {
-      if (cursor === undefined) return { rows: [], cursor: String(sequence) }
+      if (cursor === undefined) return { rows: [], cursor: String(tables.sequence) }
       const later = [...changed].filter(([, at]) => at > Number(cursor))
-      return { rows: later.map(([id]) => withTags(sessions.get(id) as SessionRow)), cursor: String(sequence) }
+      return {
+        rows: later.map(([id]) => tables.withTags(sessions.get(id) as SessionRow)),
+        cursor: String(tables.sequence),
+      }
     },
     isCursor: text => /^\d{1,15}$/.test(text),
     watch(wake) {
@@ -210,43 +148,6 @@ export function memoryDriver(): StoreDriver {
       watchers.clear()
     },
   }
-}
-
-/** The entries of one run, in the order in which they were first written. */
-class MemoryJournal {
-  readonly rows: EntryRow[] = []
-  /** By key, the places of its occurrences. */
-  readonly #places = new Map<string, number[]>()
-
-  get({ key, occurrence }: Omit<EntryName, 'run'>): EntryRow | undefined {
-    for (const place of this.#places.get(key) ?? none) {
-      const row = this.rows[place] as EntryRow
-      if (row.occurrence === occurrence) return row
-    }
-    return undefined
-  }
-
-  set(row: EntryRow): void {
-    const places = this.#places.get(row.key)
-    const known = places?.find(place => this.rows[place]?.occurrence === row.occurrence)
-    if (known !== undefined) this.rows[known] = row
-    else {
-      const place = this.rows.push(row) - 1
-      if (places) places.push(place)
-      else this.#places.set(row.key, [place])
-    }
-  }
-}
-
-const none: readonly number[] = []
-
-function found<K, V>(keys: Iterable<K>, look: (key: K) => V | undefined): V[] {
-  const rows: V[] = []
-  for (const key of keys) {
-    const row = look(key)
-    if (row !== undefined) rows.push(row)
-  }
-  return rows
 }
 
 function matches(row: SessionRow, filter: SessionFilter): boolean {
