@@ -101,8 +101,6 @@ export class RathError extends Error {
   readonly retry: Retry
   readonly blame: Blame
   readonly data: JsonObject
-  /** The work so far, on an error thrown by a run: a `Session`, ready to go on from. */
-  declare session?: unknown
 
   constructor(code: ErrorCode, message: string, options: RathErrorOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)

@@ -1,110 +1,38 @@
-import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { RathError, show } from '../base/errors.ts'
-import type { JsonObject } from '../base/json.ts'
 import type { Committed, Hit, Memory } from '../memory/spec.ts'
-import type { Provider } from '../model/provider.ts'
 import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resolve.ts'
-import type { RetryOptions } from '../model/retry.ts'
-import { type AutoCompress, checkAutoCompress } from '../run/auto-compress.ts'
-import type { BudgetLimits } from '../run/budget.ts'
-import type { Approve, CallOptions } from '../run/context.ts'
+import { checkAutoCompress } from '../run/auto-compress.ts'
+import type { CallOptions } from '../run/context.ts'
 import { currentContext } from '../run/context.ts'
-import type { EventListener } from '../run/event.ts'
 import { runLoop } from '../run/loop.ts'
 import { AgentMemory, type RecallOptions, type RememberOptions } from '../run/memory/agent-memory.ts'
 import type { CommitMemoryOptions } from '../run/memory/commit.ts'
-import { checkMemory, type MemoryLike } from '../run/memory/memories.ts'
-import type { RecallPolicy } from '../run/memory/recall-policy.ts'
-import { type OutputSpec, outputSpec } from '../run/output.ts'
-import { answeredBy } from '../run/scope.ts'
-import { onLane } from '../session/lineage.ts'
-import { Session, sessionOf, valueFrom } from '../session/session.ts'
-import { type BuiltinName, builtinTools, withBuiltins } from '../tool/builtin/builtin-tools.ts'
+import { checkMemory } from '../run/memory/memories.ts'
+import { invalidOutput, type OutputSpec, outputSpec } from '../run/output.ts'
+import { Session } from '../session/session.ts'
+import { builtinTools, withBuiltins } from '../tool/builtin/builtin-tools.ts'
 import { type FlowToolCall, toTool } from '../tool/flow-tool-call.ts'
-import type { Policy } from '../tool/policy/policy.ts'
-import type { Effect, Tool } from '../tool/spec.ts'
-import { tool, toolTable } from '../tool/tool.ts'
+import type { Tool } from '../tool/spec.ts'
+import { toolTable } from '../tool/tool.ts'
+import { type AgentOptions, checkOptionNames } from './agent-options.ts'
 import type { AgentParam } from './agent-param.ts'
+import { type AgentToolOptions, agentBehind, agentTool } from './agent-tool.ts'
 import type { Needs } from './needs.ts'
 import { type Module, Workflow } from './workflow.ts'
 
-export interface AgentOptions {
-  /** A name such as `openai/gpt-5.5`, a `Provider`, or any AI SDK model; by default what the environment or config file names. */
-  readonly model?: ModelLike
-  readonly provider?: Provider
-  /** Its part of the producer path; by default the field of the workflow that holds it, else `Agent`. */
-  readonly name?: string
-  readonly description?: string
-  readonly tools?: readonly (Tool | FlowToolCall)[]
-  /** The tools for files and commands where the session is placed: all by default, those named, or none. */
-  readonly builtins?: boolean | readonly BuiltinName[]
-  /** Recalled from before an answer, and for `remember`, `recall`, `commit` and `forget`: `'local'`, a preset, a spec, a backend, an open store. */
-  readonly memory?: MemoryLike
-  /** What is recalled and how the model is shown it; `false` recalls only when asked. */
-  readonly recall?: RecallPolicy | false
-  /** Commits the session to memory after each call, as it is or by a model. */
-  readonly commitOnForward?: boolean | CommitMemoryOptions
-  /** The answer must be JSON of this shape. */
-  readonly output?: StandardSchemaV1 | JsonObject
-  /** Model calls before the run is cut short; 64 by default. */
-  readonly maxRounds?: number
-  /** Keeps a long run inside the model's limit: before a request `above` so many tokens, the history is summarised. */
-  readonly autoCompress?: AutoCompress
-  readonly budget?: BudgetLimits
-  readonly retry?: RetryOptions
-  readonly policy?: Policy
-  readonly approve?: Approve
-  /** Milliseconds that a question to a person stays open; no limit by default. */
-  readonly approveWithin?: number
-  readonly onEvent?: EventListener
-}
-
-export interface AgentToolOptions {
-  readonly name: string
-  readonly description: string
-  /** What a call of it does to the world, its own tools included; `external` by default, so that calls run one at a time. */
-  readonly effect?: Effect
-  /** Milliseconds a call may take. */
-  readonly timeout?: number
-}
-
 const usualRounds = 64
 
-const optionNames: { readonly [Name in keyof Required<AgentOptions>]: true } = {
-  model: true,
-  provider: true,
-  name: true,
-  description: true,
-  tools: true,
-  builtins: true,
-  memory: true,
-  recall: true,
-  commitOnForward: true,
-  output: true,
-  maxRounds: true,
-  autoCompress: true,
-  budget: true,
-  retry: true,
-  policy: true,
-  approve: true,
-  approveWithin: true,
-  onEvent: true,
-}
-
-/** The agent behind a tool that was made of one. */
-const agentOf = new WeakMap<Tool, Agent>()
-
 /** The small reusable layer: a prompt, a model and tools. Calling it runs the loop and returns the session it made. */
-export class Agent extends Workflow {
+export class Agent<Output = unknown> extends Workflow {
   readonly prompt: Session
   readonly maxRounds: number
-  readonly #options: AgentOptions
+  readonly #options: AgentOptions<Output>
   readonly #output: OutputSpec | undefined
   readonly #memory: AgentMemory | undefined
   #model: ResolvedModel
   #tools: ReadonlyMap<string, Tool>
 
-  constructor(prompt: string, options: AgentOptions = {}) {
+  constructor(prompt: string, options: AgentOptions<Output> = {}) {
     super()
     checkOptionNames(options)
     const { name, description = '', model, provider, tools = [], builtins, maxRounds = usualRounds } = options
@@ -209,9 +137,9 @@ export class Agent extends Workflow {
     return names.length > 0 ? `${this.#model.id}, tools: ${names.join(', ')}` : this.#model.id
   }
 
-  *#agentTools(): Generator<{ name: string; agent: Agent }> {
+  *#agentTools(): Generator<{ name: string; agent: Workflow }> {
     for (const one of this.#tools.values()) {
-      const agent = agentOf.get(one)
+      const agent = agentBehind(one)
       if (agent) yield { name: one.name, agent }
     }
   }
@@ -241,6 +169,19 @@ export class Agent extends Workflow {
       session,
       context,
     )
+  }
+
+  /** The answer of a session as the value that the schema in `output` makes of it. */
+  async outputOf({ text }: Session): Promise<Output> {
+    if (this.#output === undefined) {
+      throw new RathError(
+        'invalid-argument',
+        `${this.name} has no output to read; give it a schema: new Agent(prompt, { output: z.object(…) }).`,
+      )
+    }
+    const { value, problem } = await this.#output.read(text)
+    if (problem !== undefined) throw invalidOutput(text, problem)
+    return value as Output
   }
 
   /** Keeps a text. On a branch, others see it when the branch is committed; inside `forward`, the branch is that of the session it was given. */
@@ -277,43 +218,9 @@ export class Agent extends Workflow {
   }
 
   /** This agent as a tool of another: it works on a session of its own and its last text is the result. */
-  asTool({ name, description, effect, timeout }: AgentToolOptions): Tool {
-    const made = tool({
-      name,
-      description,
-      ...(effect && { effect }),
-      ...(timeout !== undefined && { timeout }),
-      input: {
-        type: 'object',
-        properties: {
-          request: { type: 'string', description: 'What to do, with everything needed to do it.' },
-        },
-        required: ['request'],
-        additionalProperties: false,
-      },
-      run: async ({ request }: { request: string }, { signal, session }) => {
-        const placement = session.placement
-        const context = currentContext()
-        const asked = Session.fromUserMessage(request)
-        const own = placement ? besides(asked.to(placement.backend, placement.spec), session) : asked
-        if (placement) context?.runtime.places.share(own, session)
-        const out = await this(own, { signal })
-        answeredBy(out.id)
-        if (placement && context?.run.isRecorded)
-          await context.runtime.places.catchUp({ session: out, run: context.runId, signal })
-        return out.text
-      },
-    })
-    const agentTool = { ...made, resumable: true }
-    agentOf.set(agentTool, this)
-    return agentTool
+  asTool(options: AgentToolOptions): Tool {
+    return agentTool(this, options)
   }
-}
-
-/** On the lane of another session: it works in the same files. */
-function besides(session: Session, other: Session): Session {
-  const value = valueFrom(session)
-  return sessionOf({ ...value, lineage: onLane(value.lineage, other.lineage.lane) })
 }
 
 function memoryOf({ memory, recall }: AgentOptions, agent: Agent): AgentMemory | undefined {
@@ -324,14 +231,4 @@ function memoryOf({ memory, recall }: AgentOptions, agent: Agent): AgentMemory |
 
 function commitOptions(commit: AgentOptions['commitOnForward']): CommitMemoryOptions | undefined {
   return commit === true ? {} : commit || undefined
-}
-
-/** An option that does nothing would be taken for one that works. */
-function checkOptionNames(options: object): void {
-  const unknown = Object.keys(options).filter(name => !Object.hasOwn(optionNames, name))
-  if (unknown.length === 0) return
-  throw new RathError(
-    'invalid-argument',
-    `An Agent has no option ${unknown.map(show).join(', ')}; it takes ${Object.keys(optionNames).join(', ')}.`,
-  )
 }

@@ -1,5 +1,7 @@
-export { Agent, type AgentOptions, type AgentToolOptions } from './agent.ts'
+export { Agent } from './agent.ts'
+export type { AgentOptions } from './agent-options.ts'
 export type { AgentParam } from './agent-param.ts'
+export type { AgentToolOptions } from './agent-tool.ts'
 export type { Compiled } from './compile.ts'
 export { Compressor, type CompressorOptions } from './compressor.ts'
 export { EmptyWorkflow } from './empty-workflow.ts'

@@ -151,7 +151,7 @@ function withSession(thrown: unknown, session: Session | undefined): RathError {
       : new RathError('run-failed', thrown instanceof Error ? thrown.message : String(thrown), {
           cause: thrown,
         })
-  error.session ??= session
+  if (session) error.session ??= session
   return error
 }
 

@@ -22,7 +22,7 @@ import { Deadline } from './deadline.ts'
 import type { Asked } from './entry.ts'
 import type { AgentMemory } from './memory/agent-memory.ts'
 import type { CommitMemoryOptions } from './memory/commit.ts'
-import type { OutputSpec } from './output.ts'
+import { invalidOutput, type OutputSpec } from './output.ts'
 import { pathFiles } from './place/path-files.ts'
 import { keepPrompt, promptDigest } from './prompt.ts'
 import { Recorder } from './recorder.ts'
@@ -244,21 +244,13 @@ class Loop {
   async #accepts(text: string): Promise<boolean> {
     const { output } = this.#agent
     if (!output) return true
-    const problems = await output.problemsWith(text)
-    if (problems === undefined) return true
-    if (this.#repaired) {
-      throw new RathError(
-        'output-invalid',
-        `The answer does not fit the asked output: ${problems}\nThe answer was: ${text.slice(0, 2000)}`,
-        {
-          data: { text: text.slice(0, 10_000) },
-        },
-      )
-    }
+    const { problem } = await output.read(text)
+    if (problem === undefined) return true
+    if (this.#repaired) throw invalidOutput(text, problem)
     this.#repaired = true
     await this.#recorder.record({
       kind: 'user',
-      content: `Your answer does not fit the asked output: ${problems}\nAnswer again with JSON that does, and nothing else.`,
+      content: `Your answer does not fit the asked output: ${problem}\nAnswer again with JSON that does, and nothing else.`,
     })
     return false
   }

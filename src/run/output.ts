@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { RathError } from '../base/errors.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import { compileOutput, writtenAsJson } from '../tool/schema.ts'
 
@@ -7,9 +8,13 @@ export interface OutputSpec {
   readonly name: string
   /** What the model is shown. */
   readonly schema: JsonObject
-  /** What is wrong with a text as an answer; undefined when it fits. */
-  problemsWith(text: string): Promise<string | undefined>
+  /** The value that a text stands for, or what is wrong with it as an answer. */
+  read(text: string): Promise<Read>
 }
+
+export type Read =
+  | { readonly value: unknown; readonly problem?: undefined }
+  | { readonly problem: string; readonly value?: undefined }
 
 export function outputSpec(schema: StandardSchemaV1 | JsonObject, agent: string): OutputSpec {
   const compiled = compileOutput(schema, agent)
@@ -17,17 +22,26 @@ export function outputSpec(schema: StandardSchemaV1 | JsonObject, agent: string)
     name: 'output',
     schema:
       compiled.jsonSchema ?? writtenAsJson(schema as StandardSchemaV1, 'input', `The output of ${agent}`),
-    async problemsWith(text) {
+    async read(text) {
       let value: Json
       try {
         value = JSON.parse(withoutFence(text))
       } catch (error) {
-        return `it is not JSON: ${(error as Error).message}`
+        return { problem: `it is not JSON: ${(error as Error).message}` }
       }
-      const { problems } = await compiled.check(value, 'output')
-      return problems?.map(({ path, message }) => `${path}: ${message}`).join('; ')
+      const checked = await compiled.check(value, 'output')
+      if (!checked.problems) return { value: checked.value }
+      return { problem: checked.problems.map(({ path, message }) => `${path}: ${message}`).join('; ') }
     },
   }
+}
+
+export function invalidOutput(text: string, problem: string): RathError {
+  return new RathError(
+    'output-invalid',
+    `The answer does not fit the asked output: ${problem}\nThe answer was: ${text.slice(0, 2000)}`,
+    { data: { text: text.slice(0, 10_000) } },
+  )
 }
 
 /** Some models wrap JSON in a Markdown fence even when told not to. */

@@ -166,7 +166,7 @@ export class Run {
     if (told !== error && error.session !== undefined) told.session = error.session
     const journal = await this.#opening?.catch(() => undefined)
     if (journal === undefined) return told
-    const session = told.session as Session | undefined
+    const { session } = told
     if (session) journal.keep(session)
     await this.#close(journal, statusOf(told), session).catch(() => {})
     return told

@@ -321,3 +321,10 @@ function checkForkOptions(options: ForkOptions): ForkOptions {
   }
   return options
 }
+
+declare module '../base/errors.ts' {
+  interface RathError {
+    /** The work so far, on an error thrown by a run, ready to go on from. */
+    session?: Session
+  }
+}

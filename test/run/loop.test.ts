@@ -1,5 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
+import { Agent } from '../../src/flow/agent.ts'
+import { scripted } from '../../src/testing/scripted.ts'
 import { tool } from '../../src/tool/tool.ts'
 import { agentWith, ask, callsEcho, echo, failureOf, kinds, store } from './make.ts'
 
@@ -106,6 +108,28 @@ describe('structured output', () => {
     const { agent, model } = agentWith(['{"words":3}'], { output })
     expect(JSON.parse((await agent(ask())).text)).toEqual({ words: 3 })
     expect(model.calls[0]?.output?.schema).toMatchObject({ type: 'object', required: ['words'] })
+  })
+
+  it('is read as the value that the schema makes, with its type', async () => {
+    const spelled = z.object({ words: z.number().transform(String), by: z.string().default('nobody') })
+    const model = scripted(['```json\n{"words":3}\n```'])
+    const agent = new Agent('Count.', { model, builtins: false, output: spelled })
+    const read = await agent.outputOf(await agent(ask()))
+    expectTypeOf(read).toEqualTypeOf<{ words: string; by: string }>()
+    expect(read).toEqual({ words: '3', by: 'nobody' })
+  })
+
+  it('cannot be read from a session whose answer does not fit, or by an agent that asks for none', async () => {
+    const { agent } = agentWith([], { output })
+    const other = ask().append({ kind: 'assistant', text: '{"words":"three"}' })
+    const misfit = await failureOf(agent.outputOf(other))
+    expect(misfit).toMatchObject({ code: 'output-invalid', data: { text: '{"words":"three"}' } })
+    expect(misfit.message).toContain('output.words')
+    const plain = await failureOf(agentWith([]).agent.outputOf(other))
+    expect(plain).toMatchObject({
+      code: 'invalid-argument',
+      message: expect.stringContaining('has no output'),
+    })
   })
 
   it('is sent back once with what is wrong', async () => {

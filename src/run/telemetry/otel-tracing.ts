@@ -102,7 +102,7 @@ export class OtelTracing implements Tracing {
         end('done', result)
       },
       failed: (error, status) => {
-        const session = error.session as Session | undefined
+        const { session } = error
         if (session?.id === caller.out.id) this.#makers.add(session, span.spanContext())
         // A run that waits for a person is well.
         end(status, session, status === 'waiting' ? undefined : error.code)

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { Agent, type AgentOptions } from '../../../src/flow/agent.ts'
+import { Agent } from '../../../src/flow/agent.ts'
+import type { AgentOptions } from '../../../src/flow/agent-options.ts'
 import { EmptyWorkflow } from '../../../src/flow/empty-workflow.ts'
 import { Parallel } from '../../../src/flow/parallel.ts'
 import { Selector } from '../../../src/flow/selector.ts'
