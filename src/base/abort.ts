@@ -14,21 +14,33 @@ const waiting = new WeakMap<AbortSignal, Waiting>()
  * once all are disposed, so a signal that outlives a thousand calls holds on to none of them.
  */
 export function onAbort(signal: AbortSignal, callback: () => void): Disposable {
-  if (signal.aborted) {
-    callback()
-    return { [Symbol.dispose]() {} }
+  if (!signal.aborted) return new Link(signal, callback)
+  callback()
+  return nothing
+}
+
+class Link implements Disposable {
+  readonly #signal: AbortSignal
+  readonly #callback: () => void
+  readonly #callbacks: Set<() => void>
+
+  constructor(signal: AbortSignal, callback: () => void) {
+    this.#signal = signal
+    this.#callback = callback
+    this.#callbacks = (waiting.get(signal) ?? listen(signal, false)).callbacks
+    this.#callbacks.add(callback)
   }
-  const { callbacks } = waiting.get(signal) ?? listen(signal, false)
-  callbacks.add(callback)
-  return {
-    [Symbol.dispose]() {
-      callbacks.delete(callback)
-      if (callbacks.size > 0 || waiting.get(signal)?.stays !== false) return
-      waiting.delete(signal)
-      signal.removeEventListener('abort', run)
-    },
+
+  [Symbol.dispose](): void {
+    const callbacks = this.#callbacks
+    callbacks.delete(this.#callback)
+    if (callbacks.size > 0 || waiting.get(this.#signal)?.stays !== false) return
+    waiting.delete(this.#signal)
+    this.#signal.removeEventListener('abort', run)
   }
 }
+
+const nothing: Disposable = { [Symbol.dispose]() {} }
 
 function listen(signal: AbortSignal, stays: boolean): Waiting {
   const entry = { callbacks: new Set<() => void>(), stays }

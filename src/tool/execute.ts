@@ -27,18 +27,17 @@ export function execute(execution: Execution): Promise<ToolOutcome> {
   const { tool, args, cancellation } = execution
   if (cancellation.isAborted) return Promise.resolve(neverStarted)
   return new Promise((resolve, reject) => {
-    let isOpen = true
     let timer: NodeJS.Timeout | undefined
-    const { context, abort } = contextFor(execution, () => isOpen)
+    const context = new CallContext(execution)
     const finish = (outcome: ToolOutcome) => {
-      isOpen = false
+      context.isOpen = false
       clearTimeout(timer)
       forget()
       resolve(outcome)
     }
     const stop = (outcome: ToolOutcome, reason: unknown) => {
-      isOpen = false
-      abort(reason)
+      context.isOpen = false
+      context.abort(reason)
       finish(outcome)
     }
     const forget = cancellation.follow(() => {
@@ -51,9 +50,9 @@ export function execute(execution: Execution): Promise<ToolOutcome> {
         stop(failed('timed-out', message), new DOMException(message, 'TimeoutError'))
       }, tool.timeout)
     }
-    const returned = (result: unknown) => isOpen && finish(outcomeOf(result, tool.name))
+    const returned = (result: unknown) => context.isOpen && finish(outcomeOf(result, tool.name))
     const threw = (error: unknown) => {
-      if (!isOpen) return
+      if (!context.isOpen) return
       if (stopsRun(error)) reject(error)
       finish(thrownOutcome(error))
     }
@@ -72,38 +71,49 @@ export const neverStarted = Object.freeze(
 )
 
 /** What a tool, or a question whether it may run, gets to know of its call. */
-export function contextFor(
-  { session, callId, sandbox, onProgress }: Omit<Execution, 'tool' | 'args' | 'cancellation'>,
-  isOpen: () => boolean,
-): { context: ToolContext; abort(reason: unknown): void } {
-  let controller: AbortController | undefined
-  const context: ToolContext = {
-    session,
-    callId,
-    get sandbox() {
-      const place = sandbox ? sandbox() : Promise.reject(nowhere())
-      // A tool that asks and does not wait has not failed by that.
-      place.catch(() => {})
-      return place
-    },
-    // Made when first asked for: most tools never look at it.
-    get signal() {
-      controller ??= new AbortController()
-      return controller.signal
-    },
-    // A listener cannot disturb the tool, and a call that has ended is no longer heard.
-    progress(data) {
-      if (!isOpen()) return
-      try {
-        onProgress?.(callId, data)
-      } catch {}
-    },
+export class CallContext implements ToolContext {
+  readonly session: Session
+  readonly callId: string
+  /** A call that has ended is no longer heard. */
+  isOpen = true
+  readonly #place: (() => Promise<Sandbox>) | undefined
+  readonly #onProgress: Execution['onProgress']
+  #controller: AbortController | undefined
+
+  constructor({ session, callId, sandbox, onProgress }: Omit<Execution, 'tool' | 'args' | 'cancellation'>) {
+    this.session = session
+    this.callId = callId
+    this.#place = sandbox
+    this.#onProgress = onProgress
   }
-  const abort = (reason: unknown) => {
-    controller ??= new AbortController()
-    controller.abort(reason)
+
+  get sandbox(): Promise<Sandbox> {
+    const place = this.#place ? this.#place() : Promise.reject(nowhere())
+    // A tool that asks and does not wait has not failed by that.
+    place.catch(() => {})
+    return place
   }
-  return { context, abort }
+
+  /** Made when first asked for: most tools never look at it. */
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController()
+    return this.#controller.signal
+  }
+
+  /** Bound: tools take what they need out of their context. */
+  readonly progress = (data: Json): void => {
+    if (!this.isOpen) return
+    try {
+      this.#onProgress?.(this.callId, data)
+    } catch {
+      // A listener cannot disturb the tool.
+    }
+  }
+
+  abort(reason: unknown): void {
+    this.#controller ??= new AbortController()
+    this.#controller.abort(reason)
+  }
 }
 
 function nowhere(): RathError {

@@ -11,7 +11,7 @@ import {
   decidedChunk,
 } from './approval.ts'
 import type { Cancellation } from './cancellation.ts'
-import { contextFor, neverStarted } from './execute.ts'
+import { CallContext, neverStarted } from './execute.ts'
 import { describeThrown, outcomeOf } from './outcome.ts'
 import type { AskFiles } from './policy/path-root.ts'
 import { checkPolicy, type Policy, type PolicyVerdict } from './policy/policy.ts'
@@ -182,7 +182,7 @@ async function toolAsks(
   { session, sandbox }: Permissions,
 ): Promise<string | undefined> {
   try {
-    const { context } = contextFor({ session, sandbox, callId: call.id }, () => false)
+    const context = new CallContext({ session, sandbox, callId: call.id })
     const asks =
       tool.approval === true || (typeof tool.approval === 'function' && (await tool.approval(args, context)))
     return asks ? `${tool.name} asks for approval.` : undefined
