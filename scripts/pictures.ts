@@ -19,7 +19,7 @@ writeFileSync(join(pictures, 'graph.svg'), await graphPicture())
 const folder = mkdtempSync(join(tmpdir(), 'openrath-pictures-'))
 try {
   const { store, project } = await tellStory(folder)
-  const commands = ['rath show last', 'rath graph', 'rath blame add.mjs:1']
+  const commands = ['rath show last', 'rath graph last', 'rath blame add.mjs:1']
   const screens = commands.map(command => ({ command, printed: terminal(command, store, project) }))
   writeFileSync(join(pictures, 'terminal.svg'), terminalPicture(screens))
 

@@ -19,6 +19,13 @@ export function newId(now: number = Date.now()): string {
   return beginning + hex[sequence] + end + hex[random() & 0xfff]
 }
 
+/** When an id was made, in milliseconds since the epoch; undefined when it is not one of `newId`. */
+export function timeOf(id: string): number | undefined {
+  const [, high, low] =
+    /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.exec(id) ?? []
+  return high === undefined ? undefined : Number.parseInt(`${high}${low}`, 16)
+}
+
 function startMillisecond(time: number, highestStart: number): void {
   lastTime = time
   sequence = random() & highestStart

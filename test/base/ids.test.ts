@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { newId } from '../../src/base/ids.ts'
+import { newId, timeOf } from '../../src/base/ids.ts'
 
 const version7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
@@ -24,6 +24,10 @@ describe('a new id', () => {
 
   it('begins with the time it was made at', () => {
     const time = Date.now() + 3_600_000
-    expect(Number.parseInt(newId(time).replaceAll('-', '').slice(0, 12), 16)).toBe(time)
+    const id = newId(time)
+    expect(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)).toBe(time)
+    expect(timeOf(id)).toBe(time)
+    expect(timeOf('run-1')).toBeUndefined()
+    expect(timeOf(id.replace('-7', '-4'))).toBeUndefined()
   })
 })

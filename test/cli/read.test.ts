@@ -78,6 +78,43 @@ test('graph draws a session with all that it is connected with', async () => {
   expect(project.rath('graph', '--format', 'mermaid').stdout).toMatch(/^flowchart TD\n/)
 })
 
+const review = `import { Agent, Parallel, Sequential } from 'openrath'
+import { scripted } from 'openrath/testing'
+
+const agent = name => new Agent('Say it.', { name, model: scripted([name]), builtins: false })
+const critics = new Parallel({ style: agent('style'), facts: agent('facts') })
+export default new Sequential(agent('writer'), critics, agent('editor'))
+`
+
+test('graph of a run draws every session of it, its branches and their merge', () => {
+  const project = new Project({ 'review.ts': review })
+  project.rath('run', 'review.ts', 'Go.')
+  project.rath('run', 'review.ts', 'Go again.')
+  const { nodes, edges } = project.json<{
+    nodes: { id: string; lineage: { by?: string; label?: string; operation: string } }[]
+    edges: { from: string; to: string }[]
+  }>(['graph', 'last'])
+  const names = new Map(
+    nodes.map(({ id, lineage: { by, label, operation } }) => [id, by ?? label ?? operation]),
+  )
+  expect(edges.map(({ from, to }) => `${names.get(from)} > ${names.get(to)}`).sort()).toEqual([
+    'Sequential/1 > Sequential/editor',
+    'Sequential/1/facts > Sequential/1',
+    'Sequential/1/style > Sequential/1',
+    'Sequential/editor > Sequential',
+    'Sequential/writer > facts',
+    'Sequential/writer > style',
+    'create > Sequential/writer',
+    'facts > Sequential/1/facts',
+    'style > Sequential/1/style',
+  ])
+  const lines = project.rath('graph', 'last').stdout.trimEnd().split('\n')
+  expect(lines[0]).toMatch(/^● \w{8} Sequential Sequential$/)
+  expect(lines).toContain('├─┐')
+  expect(lines).toContain('├─┘')
+  expect(lines).toHaveLength(nodes.length + 2)
+})
+
 test('diff shows what two sessions share, and what each said and spent since', async () => {
   const { project, calm, bold, asked } = await debate()
   const { stdout } = project.rath('diff', calm.id, bold.id)

@@ -1,9 +1,11 @@
 import { type Command, Option } from 'commander'
 import { graphLanes } from '../../evidence/graph-lanes.ts'
-import { sessionGraph } from '../../session/graph.ts'
+import { runGraph } from '../../evidence/run-graph.ts'
+import { type GraphNode, sessionGraph } from '../../session/graph.ts'
+import type { Store } from '../../store/spec.ts'
 import { examples, type StoreOption, withStore } from '../command.ts'
 import { graphRows, relatives } from '../graph-rows.ts'
-import { findSession } from '../names.ts'
+import { findEither } from '../names.ts'
 import type { Output } from '../output.ts'
 import { openToRead } from '../runtime.ts'
 
@@ -14,7 +16,10 @@ interface Options extends StoreOption {
 
 export function define(command: Command, output: Output): void {
   command
-    .argument('[name]', 'a session or run: it, what it came from and what came of it; everything by default')
+    .argument(
+      '[name]',
+      'a run: every session of it; a session: it, what it came from and what came of it; everything by default',
+    )
     .addOption(
       new Option('--format <format>', 'how to draw it')
         .choices(['lanes', 'mermaid', 'dot', 'json'])
@@ -25,19 +30,31 @@ export function define(command: Command, output: Output): void {
   withStore(command)
   examples(command, [
     ['rath graph', 'every session of the store, as lanes'],
-    ['rath graph last', 'around what the newest run made'],
+    ['rath graph last', 'every session of the newest run'],
     ['rath graph --format dot | dot -Tsvg > graph.svg', 'a picture'],
   ])
 }
 
 async function draw(name: string | undefined, options: Options, output: Output): Promise<void> {
   await using store = await openToRead(options)
-  const rows = await graphRows(store)
-  const centre = name === undefined ? undefined : await findSession(store, name)
-  const graph = sessionGraph(centre === undefined ? rows : relatives(rows, centre))
+  const graph = sessionGraph(await nodesOf(name, store, output))
   const format = options.json ? 'json' : options.format
   if (format === 'json') output.json(graph.toJSON())
   else if (format === 'dot') output.print(graph.toDot())
   else if (format === 'mermaid') output.print(graph.toMermaid())
   else for (const { text } of graphLanes(graph, { width: output.width() })) output.print(text)
+}
+
+async function nodesOf(
+  name: string | undefined,
+  store: Store,
+  output: Output,
+): Promise<readonly GraphNode[]> {
+  if (name === undefined) return graphRows(store)
+  const found = await findEither(store, name)
+  if (found.run === undefined) return relatives(await graphRows(store), found.session)
+  const { id } = found.run
+  const { nodes, isCut } = await runGraph(store, id)
+  if (isCut) output.tell(`Run ${id} has more sessions than these ${nodes.length}.`)
+  return nodes
 }

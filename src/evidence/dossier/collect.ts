@@ -1,5 +1,6 @@
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
+import { timeOf } from '../../base/ids.ts'
 import { promptId } from '../../run/prompt.ts'
 import { backwards } from '../../session/chain.ts'
 import { sessionGraph } from '../../session/graph.ts'
@@ -12,16 +13,21 @@ const mostSessions = 10_000
 
 /**
  * Reads what belongs to a run, by its id, or to a session, by id, prefix or tag: what the result came from, and the branches beside it that
- * were begun in its time. Linear in the chunks of those, and in the sessions of the store, whose rows it reads once.
+ * were begun in its time. Linear in the chunks of those, and in the sessions of the store, whose rows it reads once; of others made in a
+ * run's time it reads those whose parents were not kept.
  */
 export async function collect(store: Store, name: string): Promise<Material> {
   const run = await runOf(store, name)
   const final = await store.sessions.get(run ? sessionIn(run) : name)
   const known = await Known.of(store)
-  known.walkUp(final.id)
-  await known.walkMerges()
-  known.walkDown(run ? windowOf(run, known) : { from: known.ids(), since: 0, until: endOf(final) })
-  await known.walkMerges()
+  if (run?.input) await known.walkBack(run.input)
+  const before = new Set(known.ids())
+  await known.walkBack(final.id)
+  if (run) await walkRun(run, known, before)
+  else {
+    known.walkDown({ from: known.ids(), since: 0, until: endOf(final) })
+    await known.walkMerges()
+  }
   return {
     final: known.sessions.get(final.id) as Session,
     sessions: known.inOrder().map(id => known.sessions.get(id) as Session),
@@ -55,15 +61,34 @@ interface Window {
   readonly from: readonly string[]
   readonly since: number
   readonly until: number
+  /** Made last: what came of it came later, whatever the clock says. */
+  readonly last?: string
 }
 
-/** Sessions of one run: its input's descendants, made while it ran. Its first forks are older than its row, which the first effect writes. */
-function windowOf(run: RunRow, { rows }: Known): Window {
-  const before = new Set([run.input ?? ''])
-  for (const id of before) for (const parent of rows.get(id)?.lineage.parents ?? []) before.add(parent)
-  let since = run.created
-  for (const { id, lineage } of rows.values()) if (!before.has(id)) since = Math.min(since, lineage.at)
-  return { from: run.input === null ? [] : [run.input], since, until: Math.max(run.updated, since) }
+/** Whatever was made of the input, or of what was made of it, while the run went on. One finding may lead to another. */
+async function walkRun(run: RunRow, known: Known, before: ReadonlySet<string>): Promise<void> {
+  const input = known.rows.get(run.input ?? '')
+  for (let size = -1; known.rows.size > size && !known.isFull; ) {
+    size = known.rows.size
+    const window = windowOf(run, known, before)
+    known.walkDown(window)
+    if (input) await known.walkUnparented(window, input)
+    await known.walkMerges()
+  }
+}
+
+/** Its first calls are older than its row, which the first effect writes. */
+function windowOf(run: RunRow, known: Known, before: ReadonlySet<string>): Window {
+  const own = known.ids().filter(id => !before.has(id))
+  const times = own.map(id => known.rows.get(id)?.lineage.at ?? run.created)
+  const since = times.reduce(
+    (one, other) => Math.min(one, other),
+    Math.min(run.created, timeOf(run.id) ?? run.created),
+  )
+  // Whoever drives it has it for so long yet, and writes to its row only at its end.
+  const until = Math.max(since, run.updated, run.leaseUntil)
+  const last = run.status === 'done' && run.output !== null ? { last: run.output } : {}
+  return { from: run.input === null ? own : [run.input, ...own], since, until, ...last }
 }
 
 function endOf(session: Session): number {
@@ -81,6 +106,8 @@ class Known {
   readonly #all = new Map<string, SessionRow>()
   readonly #children = new Map<string, SessionRow[]>()
   readonly #seen = new Set<Digest>()
+  /** Without parents, and of another history. */
+  readonly #foreign = new Set<string>()
 
   private constructor(store: Store) {
     this.#store = store
@@ -106,7 +133,13 @@ class Known {
     }
   }
 
-  /** What a session came from. */
+  /** What a session came from, with all that was merged on the way. */
+  async walkBack(id: string): Promise<void> {
+    this.walkUp(id)
+    await this.walkMerges()
+  }
+
+  /** What a session came from by lineage. */
   walkUp(id: string): void {
     const queue = new Set([id])
     for (const here of queue) {
@@ -120,15 +153,28 @@ class Known {
   }
 
   /** What came of sessions in a time. Ids that no row has are asked about, too: two branches may have only such a parent in common. */
-  walkDown({ from, since, until }: Window): void {
+  walkDown({ from, since, until, last }: Window): void {
     const queue = new Set(from)
     for (const id of queue) {
+      if (id === last) continue
       for (const { id: child, lineage } of this.#children.get(id) ?? []) {
         if (this.isFull) return
         if (lineage.at < since || lineage.at > until) continue
         queue.add(child)
         this.walkUp(child)
       }
+    }
+  }
+
+  /** What went on from a session in a time where no lineage says so, since no parent of it was kept. */
+  async walkUnparented({ since, until }: Window, { head, length: least }: SessionRow): Promise<void> {
+    for (const { id, lineage, length } of this.#all.values()) {
+      if (this.isFull) return
+      if (this.rows.has(id) || length < least || lineage.at < since || lineage.at > until) continue
+      if (lineage.parents.some(parent => this.#all.has(parent)) || this.#foreign.has(id)) continue
+      const { tip } = valueFrom(await this.#store.sessions.get(id))
+      if (backwards(tip).some(chunk => chunk.id === head)) this.walkUp(id)
+      else this.#foreign.add(id)
     }
   }
 

@@ -1,0 +1,152 @@
+import type { Digest } from '../base/digest.ts'
+import { previousOf } from '../session/chain.ts'
+import type { GraphNode } from '../session/graph.ts'
+import type { Session } from '../session/session.ts'
+import type { Store } from '../store/spec.ts'
+import { collect } from './dossier/collect.ts'
+import { type Event, type History, historyOf } from './dossier/history.ts'
+import type { Material } from './dossier/material.ts'
+import { nodesOf } from './dossier/nodes.ts'
+
+export interface RunGraph {
+  /** What a session came from is before it. */
+  readonly nodes: readonly GraphNode[]
+  /** There were more sessions than were looked at. */
+  readonly isCut: boolean
+}
+
+/**
+ * The input of a run and every session made of it, each with those whose work it went on from as its parents. By lineage the result of a
+ * workflow comes from the input alone; here it comes from the last step inside, and what took in branches from those branches.
+ */
+export async function runGraph(store: Store, run: string): Promise<RunGraph> {
+  const material = await collect(store, run)
+  const parents = parentsOf(material)
+  const before = ancestorsOf(material.run?.input, parents)
+  const lineages = new Map(material.sessions.map(({ id, lineage }) => [id, lineage]))
+  const nodes: GraphNode[] = []
+  for (const [id, from] of parents) {
+    const lineage = lineages.get(id)
+    if (lineage === undefined || before.has(id)) continue
+    nodes.push({ id, lineage: { ...lineage, parents: from.filter(parent => !before.has(parent)) } })
+  }
+  return { nodes, isCut: material.more === true }
+}
+
+function ancestorsOf(id: string | null | undefined, parents: Parents): Set<string> {
+  const ancestors = new Set(parents.get(id ?? ''))
+  for (const here of ancestors) for (const parent of parents.get(here) ?? []) ancestors.add(parent)
+  return ancestors
+}
+
+/** The parents of each session, in an order in which they are before it. */
+type Parents = ReadonlyMap<string, readonly string[]>
+
+/** No session is given a parent that is behind it in one order, so that none can come from itself. */
+function parentsOf(material: Material): Parents {
+  const origins = inOrderOfEnds(originsOf(material))
+  const parents = new Map<string, readonly string[]>()
+  for (const { session, from } of origins.values()) {
+    const found = from.flatMap(id => {
+      const other = endedBefore(id, origins, parents)
+      return other ? nearest(session, other, parents, origins) : []
+    })
+    // Went back behind everything here, or has no history.
+    const { parents: named } = session.lineage
+    parents.set(session.id, found.length > 0 ? [...new Set(found)] : named.filter(id => parents.has(id)))
+  }
+  return parents
+}
+
+interface Origin {
+  readonly session: Session
+  /** Whose work it began behind. */
+  readonly begin?: string
+  /** The same, and what it took in or waited for on its way. */
+  readonly from: readonly string[]
+}
+
+/** In the order in which they began. */
+function originsOf(material: Material): Origin[] {
+  const history = historyOf(material)
+  const sessions = new Map(material.sessions.map(session => [session.id, session]))
+  const own = Map.groupBy(history.events, event => event.session.id)
+  return nodesOf(history, material).map(({ id }) => {
+    const session = sessions.get(id) as Session
+    const [first, ...others] = own.get(id) ?? []
+    if (first === undefined) {
+      const begin = passedOn(session, sessions) ?? ownerOf(session.head, history)
+      return { session, ...(begin !== undefined && { begin }), from: begin === undefined ? [] : [begin] }
+    }
+    const begin = ownerOf(previousOf(first.chunk)?.id, history)
+    const from = [first, ...others].flatMap(event => sourcesOf(event, history)).filter(other => other !== id)
+    return { session, ...(begin !== undefined && { begin }), from }
+  })
+}
+
+/** The session that a call gave back as its own. */
+function passedOn({ head, lineage }: Session, sessions: ReadonlyMap<string, Session>): string | undefined {
+  const { result } = lineage.extras
+  return typeof result === 'string' && sessions.get(result)?.head === head ? result : undefined
+}
+
+function sourcesOf({ chunk }: Event, history: History): string[] {
+  const heads = chunk.kind === 'merge' ? chunk.branches.map(({ head }) => head) : []
+  return [...heads, previousOf(chunk)?.id].flatMap(id => ownerOf(id, history) ?? [])
+}
+
+/** Who made a chunk. One made before the fork that it was first kept with is nobody's; then it is who made the last one before. */
+function ownerOf(id: Digest | null | undefined, { byChunk }: History): string | undefined {
+  let event = id ? byChunk.get(id) : undefined
+  while (event !== undefined) {
+    const { chunk, session } = event
+    if (chunk.id === session.head || (chunk.branch ?? '') === session.branch) return session.id
+    const previous = previousOf(chunk)
+    event = previous && byChunk.get(previous.id)
+  }
+  return undefined
+}
+
+/** A call that did something before the calls inside it, and then took in what they made, ended behind them. */
+function inOrderOfEnds(origins: readonly Origin[]): Map<string, Origin> {
+  const rank = new Map(origins.map(({ session }, i) => [session.id, i]))
+  const ends = new Map<string, number>()
+  for (const { session, from } of origins.toReversed()) {
+    const own = rank.get(session.id) as number
+    // Those that began later have been here.
+    const end = from.reduce((latest, id) => Math.max(latest, ends.get(id) ?? own), own)
+    ends.set(session.id, end)
+  }
+  const end = ({ session }: Origin) => ends.get(session.id) as number
+  const sorted = origins.toReversed().sort((one, other) => end(one) - end(other))
+  return new Map(sorted.map(origin => [origin.session.id, origin]))
+}
+
+/** What began behind the first steps of a call that ended later began behind what that call did. */
+function endedBefore(
+  id: string,
+  origins: ReadonlyMap<string, Origin>,
+  parents: Parents,
+): Session | undefined {
+  const seen = new Set<string>()
+  for (let here: string | undefined = id; here !== undefined && !seen.has(here); ) {
+    if (parents.has(here)) return origins.get(here)?.session
+    seen.add(here)
+    here = origins.get(here)?.begin
+  }
+  return undefined
+}
+
+/** Sessions with one history are told apart by lineage; forks of a session that was not kept are beside each other. */
+function nearest(
+  { lineage }: Session,
+  other: Session,
+  parents: Parents,
+  origins: ReadonlyMap<string, Origin>,
+): readonly string[] {
+  const named = lineage.parents.find(id => parents.has(id) && origins.get(id)?.session.head === other.head)
+  if (named !== undefined) return [named]
+  const areForks = lineage.operation === 'fork' && other.lineage.operation === 'fork'
+  const haveOneParent = lineage.parents.length > 0 && lineage.parents.join() === other.lineage.parents.join()
+  return areForks && haveOneParent ? (parents.get(other.id) ?? []) : [other.id]
+}
