@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process'
-import { accessSync, constants, existsSync } from 'node:fs'
+import { constants, existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { promisify } from 'node:util'
+import { isAccessible } from '../base/access.ts'
 import { nodeProblem } from '../base/node-version.ts'
 import { MemoryRegistry } from '../memory/registry.ts'
 import { environmentSays, kindsInEnvironment } from '../model/environment.ts'
@@ -197,10 +198,5 @@ function nearestFolder(path: string): string {
 }
 
 function isWritable(path: string): boolean {
-  try {
-    accessSync(path, constants.W_OK)
-    return true
-  } catch {
-    return false
-  }
+  return isAccessible(path, constants.W_OK)
 }

@@ -2,6 +2,7 @@ import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import { isPlainObject, type Json } from '../base/json.ts'
 import type { Chunk, ChunkKind } from '../session/chunk.ts'
+import { reachesModel } from '../session/reaches-model.ts'
 import type { Session } from '../session/session.ts'
 import { standing } from '../session/summary.ts'
 import type { Store } from '../store/spec.ts'
@@ -143,7 +144,7 @@ async function blameChunk(
   const producer = producerOf(chunk, lines)
   const asked = answerBehind(chunk, lines) ?? chunk
   const instructions = producer.prompt !== undefined && store && (await promptText(producer.prompt, store))
-  const seen = [...standing(lines.seenBy(asked.index))].filter(isShown)
+  const seen = [...standing(lines.seenBy(asked.index))].filter(reachesModel)
   return {
     producer,
     text: chunk.text,
@@ -176,20 +177,4 @@ function chunkNamed(lines: LinesOfWork, name: string | number): Chunk {
 
 function seenChunk({ id, index, kind, by, branch = '', text }: Chunk): SeenChunk {
   return { chunk: id, index, kind, branch, text, ...(by !== undefined && { by }) }
-}
-
-/** What reaches a model. */
-function isShown(chunk: Chunk): boolean {
-  switch (chunk.kind) {
-    case 'system':
-    case 'user':
-    case 'assistant':
-    case 'tool-result':
-    case 'compress':
-      return true
-    case 'memory':
-      return Boolean(chunk.injected)
-    default:
-      return false
-  }
 }

@@ -1,4 +1,4 @@
-import type { GraphNode, SessionGraph } from '../session/graph.ts'
+import { captionOf, type GraphNode, type SessionGraph } from '../session/graph.ts'
 import { oneLine } from './one-line.ts'
 
 export interface LaneOptions {
@@ -24,7 +24,7 @@ export interface LaneRow {
  * sorting by time it is O(nodes + edges), whatever the number of lanes, of which only so many are drawn.
  */
 export function graphLanes(graph: SessionGraph, options: LaneOptions = {}): LaneRow[] {
-  const { width = 80, ascii = false, caption = usualCaption } = options
+  const { width = 80, ascii = false, caption = captionOf } = options
   const most = Math.max(1, options.lanes ?? Math.min(12, Math.floor(width / 5)))
   const pen = new Pen(ascii ? asciiGlyphs : unicodeGlyphs, most, width)
   const lanes = new Lanes(most)
@@ -203,8 +203,4 @@ class Pen {
       ? `${characters.slice(0, this.#width - 1).join('')}${this.#glyphs.more}`
       : text.trimEnd()
   }
-}
-
-function usualCaption({ id, lineage }: GraphNode): string {
-  return [id.slice(-8), lineage.operation, lineage.label, lineage.by].filter(Boolean).join(' ')
 }

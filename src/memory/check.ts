@@ -32,6 +32,16 @@ export function checkFilter<F extends MemoryFilter>(filter: F, what: string): F 
   return checked
 }
 
+/** The same for what is to end, which is never everything. */
+export function checkForget(filter: MemoryFilter, name: string): MemoryFilter {
+  const checked = checkFilter(filter, 'forget')
+  if (Object.keys(checked).length > 0) return checked
+  throw new RathError(
+    'invalid-argument',
+    `forget was given a filter of nothing, which would end every memory of ${name}. Say which: { scope: 'user/ada' }.`,
+  )
+}
+
 export function checkQuery(query: unknown, options: FindOptions): { query: string; limit: number } {
   if (typeof query !== 'string') {
     throw new RathError('invalid-argument', `find takes a text to look for, not ${show(query)}.`)

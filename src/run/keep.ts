@@ -1,5 +1,6 @@
 import { RathError, show } from '../base/errors.ts'
 import type { Chunk } from '../session/chunk.ts'
+import { reachesModel } from '../session/reaches-model.ts'
 import type { Session } from '../session/session.ts'
 import { standing } from '../session/summary.ts'
 import { estimateChunk } from './estimate.ts'
@@ -25,7 +26,7 @@ export function checkKeep(keep: Keep): Keep {
  * whose calls are not all answered: its results are still to come.
  */
 export function toReplace(session: Session, keep: Keep): readonly Chunk[] {
-  const groups = groupsOf([...standing(session.chunks)].filter(isShown))
+  const groups = groupsOf([...standing(session.chunks)].filter(isReplaceable))
   if (session.pending.some(({ kind }) => kind === 'tool-call')) keepOpenTurn(groups, session)
   let left = typeof keep === 'number' ? keep : keep.tokens
   while (left > 0 && groups.length > 0) {
@@ -39,18 +40,8 @@ export function toReplace(session: Session, keep: Keep): readonly Chunk[] {
   return groups.flat()
 }
 
-function isShown(chunk: Chunk): boolean {
-  switch (chunk.kind) {
-    case 'user':
-    case 'assistant':
-    case 'tool-result':
-    case 'compress':
-      return true
-    case 'memory':
-      return Boolean(chunk.injected)
-    default:
-      return false
-  }
+function isReplaceable(chunk: Chunk): boolean {
+  return chunk.kind !== 'system' && reachesModel(chunk)
 }
 
 /** Chunks that must not be told apart: an answer with its calls, up to the last of their results. */

@@ -136,15 +136,15 @@ function distinct(ids: readonly string[]): readonly string[] {
   return ids.length < 2 ? ids : [...new Set(ids)]
 }
 
-/** The end of an id tells sessions apart; its beginning is only the time they were made. */
-function caption({ id, lineage }: GraphNode): string {
+/** What is said of a session. The end of an id tells sessions apart; its beginning is only the time they were made. */
+export function captionOf({ id, lineage }: GraphNode): string {
   return [id.slice(-8), lineage.operation, lineage.label, lineage.by].filter(Boolean).join(' ')
 }
 
 function mermaid(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): string {
   const name = shortNames(nodes)
   const text = (node: GraphNode) =>
-    caption(node)
+    captionOf(node)
       .replaceAll('"', '#quot;')
       .replace(/[\r\n]+/g, ' ')
   return [
@@ -159,7 +159,7 @@ function dot(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): string {
   const name = shortNames(nodes)
   return [
     'digraph sessions {',
-    ...nodes.map(node => `  ${name(node.id)} [label=${JSON.stringify(caption(node))}];`),
+    ...nodes.map(node => `  ${name(node.id)} [label=${JSON.stringify(captionOf(node))}];`),
     ...edges.map(edge => `  ${name(edge.from)} -> ${name(edge.to)};`),
     '}',
     '',

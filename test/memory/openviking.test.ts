@@ -1,11 +1,11 @@
 import { createServer } from 'node:http'
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { RathError } from '../../src/base/errors.ts'
 import { openvikingBackend } from '../../src/memory/drivers/openviking/driver.ts'
 import type { MemoryStore } from '../../src/memory/spec.ts'
 import { Session } from '../../src/session/index.ts'
 import { testMemory } from '../../src/testing/memory.ts'
+import { refusalOf } from '../session/make.ts'
 import { startOpenViking, type VikingStandIn } from './stand-in/openviking.ts'
 
 let server: VikingStandIn
@@ -42,15 +42,6 @@ describe('the conformance suite, without extraction', () => {
     if (/session|commit/.test(name)) test(name, run)
   }
 })
-
-async function refusal(promise: Promise<unknown>): Promise<RathError> {
-  const error = await promise.then(
-    () => undefined,
-    reason => reason,
-  )
-  expect(error).toBeInstanceOf(RathError)
-  return error as RathError
-}
 
 test('every request says who asks', async () => {
   const { user, ...rest } = spec()
@@ -103,11 +94,11 @@ describe('when the server is busy', () => {
 
   test('it is not asked for ever, nor waited for longer than a minute', async () => {
     server.fail(5, { status: 503, code: 'UNAVAILABLE', message: 'starting' })
-    const error = await refusal(store.find('tide'))
+    const error = await refusalOf(store.find('tide'))
     expect([error.code, error.retry]).toEqual(['store-unreachable', 'after'])
     expect(waits).toEqual([250, 500, 1000, 2000])
     server.fail(1, { status: 429, code: 'RESOURCE_EXHAUSTED', headers: { 'retry-after': '3600' } })
-    expect((await refusal(store.find('tide'))).code).toBe('store-busy')
+    expect((await refusalOf(store.find('tide'))).code).toBe('store-busy')
     expect(waits).toHaveLength(4)
   })
 
@@ -115,7 +106,7 @@ describe('when the server is busy', () => {
     server.fail(1, { status: 0, hangUp: true })
     expect((await store.find('tide')).hits).toHaveLength(1)
     server.fail(1, { status: 0, hangUp: true })
-    const error = await refusal(store.write([{ text: 'Written once at most.' }]))
+    const error = await refusalOf(store.write([{ text: 'Written once at most.' }]))
     expect(error.code).toBe('store-unreachable')
     expect((await store.list()).entries).toHaveLength(1)
   })
@@ -125,7 +116,7 @@ describe('when the server is busy', () => {
     const patient = openvikingBackend({ env })
     const same = await patient.open(spec())
     server.fail(1, { status: 429, code: 'RESOURCE_EXHAUSTED', headers: { 'retry-after': '30' } })
-    const finding = refusal(same.find('tide', { signal: abort.signal }))
+    const finding = refusalOf(same.find('tide', { signal: abort.signal }))
     setImmediate(() => abort.abort())
     expect((await finding).code).toBe('cancelled')
   })
@@ -147,17 +138,17 @@ test('what the server refuses becomes an error that says what to do', async () =
   ] as const
   for (const [status, code, ours] of answers) {
     server.fail(1, { status, code, message: `as the server says ${code}` })
-    const error = await refusal(store.find('tide'))
+    const error = await refusalOf(store.find('tide'))
     expect([code, error.code]).toEqual([code, ours])
     expect(error.message).toContain(`as the server says ${code}`)
     expect(error.data).toMatchObject({ code, status })
   }
   server.fail(1, { status: 502, raw: '<html>Bad gateway</html>' })
-  const error = await refusal(store.find('tide'))
+  const error = await refusalOf(store.find('tide'))
   expect(error.code).toBe('store-failed')
   expect(error.message).toContain('Bad gateway')
   server.fail(1, { status: 200, raw: '<html>Welcome</html>' })
-  expect((await refusal(store.find('tide'))).code).toBe('store-failed')
+  expect((await refusalOf(store.find('tide'))).code).toBe('store-failed')
 })
 
 test('the key is in no error, no spec, and goes to no other server', async () => {
@@ -170,13 +161,13 @@ test('the key is in no error, no spec, and goes to no other server', async () =>
   const { port } = elsewhere.address() as { port: number }
   await using store = await backend.open(spec())
   server.fail(1, { status: 302, headers: { location: `http://127.0.0.1:${port}/` } })
-  const redirected = await refusal(store.write([{ text: 'x' }]))
+  const redirected = await refusalOf(store.write([{ text: 'x' }]))
   expect(reached).toBe(0)
   elsewhere.close()
   const wrong = openvikingBackend({ env: { OPEN_VIKING_API_KEY: 'a-wrong-key' }, sleep: async () => {} })
-  const refused = await refusal((await wrong.open(spec())).list())
+  const refused = await refusalOf((await wrong.open(spec())).list())
   expect(refused.message).toContain('Check OPEN_VIKING_API_KEY')
-  const given = await refusal(backend.open({ ...spec(), apiKey: 'test-key' }))
+  const given = await refusalOf(backend.open({ ...spec(), apiKey: 'test-key' }))
   expect(given.message).toContain('The key goes into OPEN_VIKING_API_KEY')
   for (const error of [redirected, refused, given]) {
     expect(inspect(error, { depth: 20 })).not.toMatch(/test-key|a-wrong-key/)
@@ -191,11 +182,11 @@ test('a spec that cannot be is refused', async () => {
     { floor: 2 },
     { extract: 'no' },
   ]) {
-    const error = await refusal(backend.open(bad))
+    const error = await refusalOf(backend.open(bad))
     expect(error.code).toBe('invalid-argument')
   }
-  expect((await refusal(backend.open({}))).message).toContain('Set OPEN_VIKING_URL')
-  const nowhere = await refusal(backend.open({ url: 'http://127.0.0.1:1' }))
+  expect((await refusalOf(backend.open({}))).message).toContain('Set OPEN_VIKING_URL')
+  const nowhere = await refusalOf(backend.open({ url: 'http://127.0.0.1:1' }))
   expect(nowhere.code).toBe('store-unreachable')
 })
 
@@ -251,7 +242,7 @@ describe('a commit', () => {
     await using lonely = await startOpenViking()
     lonely.breakExtraction()
     await using store = await backend.open({ ...spec(), url: lonely.url })
-    const error = await refusal(store.commit(session()))
+    const error = await refusalOf(store.commit(session()))
     expect(error.code).toBe('store-failed')
     expect(error.message).toContain('VLM_FAILED')
     expect(error.message).toContain('extract: false')
@@ -265,7 +256,7 @@ test('what the server or a person wrote beside ours is found, read and forgotten
   const drawn = written.find(entry => entry.category === 'events')
   const id = drawn?.id as string
   expect((await store.find('heron', { scope: 'user' })).hits.map(hit => hit.id)).toEqual([id])
-  const error = await refusal(store.update(id, { text: 'x' }))
+  const error = await refusalOf(store.update(id, { text: 'x' }))
   expect(error.code).toBe('memory-unsupported')
   expect(await store.forget(id)).toBe(1)
   expect(await store.read(id)).toBeNull()
@@ -290,13 +281,13 @@ test('an id is no way to files that are no memories', async () => {
 test('forget without saying what is refused', async () => {
   await using store = await backend.open(spec())
   await store.write([{ text: 'stays' }])
-  expect((await refusal(store.forget({}))).code).toBe('invalid-argument')
+  expect((await refusalOf(store.forget({}))).code).toBe('invalid-argument')
   expect((await store.list()).entries).toHaveLength(1)
 })
 
 test('a batch that is too large for the server is refused before anything is written', async () => {
   await using store = await backend.open(spec())
   const many = Array.from({ length: 257 }, (_, i) => ({ text: `${i}` }))
-  expect((await refusal(store.write(many))).code).toBe('invalid-argument')
+  expect((await refusalOf(store.write(many))).code).toBe('invalid-argument')
   expect((await store.list()).entries).toEqual([])
 })

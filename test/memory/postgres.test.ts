@@ -10,6 +10,7 @@ import { postgresMemory } from '../../src/memory/drivers/postgres/driver.ts'
 import { Session } from '../../src/session/index.ts'
 import { openStore } from '../../src/store/open.ts'
 import { testMemory } from '../../src/testing/memory.ts'
+import { refusalOf } from '../session/make.ts'
 import { temporaryFolder } from '../store/folder.ts'
 import { type PostgresServer, password, startPostgres } from '../support/postgres.ts'
 
@@ -33,15 +34,6 @@ const backend = postgresMemory({ env })
 describe('the conformance suite', () => {
   for (const { name, run } of testMemory(backend, { spec })) test(name, run)
 })
-
-async function refusal(promise: Promise<unknown>): Promise<RathError> {
-  const error = await promise.then(
-    () => undefined,
-    reason => reason,
-  )
-  expect(error).toBeInstanceOf(RathError)
-  return error as RathError
-}
 
 test('what is found, in which order and with which scores is what the local backend finds', async () => {
   using folder = temporaryFolder()
@@ -141,7 +133,7 @@ test('a server without pgvector finds by words, and says so', async () => {
   expect([hits.length, mode]).toEqual([1, 'words'])
   expect(fellBack).toContain('pgvector')
   expect((await store.find('tide', { mode: 'words' })).fellBack).toBeUndefined()
-  const error = await refusal(store.find('tide', { mode: 'vectors' }))
+  const error = await refusalOf(store.find('tide', { mode: 'vectors' }))
   expect(error.code).toBe('memory-unsupported')
   expect(error.message).toContain('pgvector')
 })
@@ -219,28 +211,28 @@ test('neither the name nor any error shows the password', async () => {
     [url.replace('postgres:', 'postgre:'), 'invalid-argument'],
   ] as const
   for (const [address, code] of wrong) {
-    const error = await refusal(postgresMemory({ url: address }).open())
+    const error = await refusalOf(postgresMemory({ url: address }).open())
     expect(inspect(error, { depth: 20, showHidden: true })).not.toContain(password)
     expect(error.code).toBe(code)
   }
 })
 
 test('a spec holds a name and nothing else', async () => {
-  expect((await refusal(backend.open({ url }))).message).not.toContain(password)
+  expect((await refusalOf(backend.open({ url }))).message).not.toContain(password)
   for (const name of ['', '../x', 'a/b', 7]) {
-    expect((await refusal(backend.open({ name }))).code).toBe('invalid-argument')
+    expect((await refusalOf(backend.open({ name }))).code).toBe('invalid-argument')
   }
-  expect((await refusal(postgresMemory({ env: {} }).open())).message).toContain('OPENRATH_MEMORY_URL')
+  expect((await refusalOf(postgresMemory({ env: {} }).open())).message).toContain('OPENRATH_MEMORY_URL')
 })
 
 test('a schema of a newer format or of another program is refused and left as it is', async () => {
   const newer = await server.createDatabase()
   await (await postgresMemory({ url: newer }).open()).close()
   await server.query(newer, 'UPDATE openrath_memory.format SET version = 99')
-  expect((await refusal(postgresMemory({ url: newer }).open())).code).toBe('store-newer')
+  expect((await refusalOf(postgresMemory({ url: newer }).open())).code).toBe('store-newer')
   const foreign = await server.createDatabase()
   await server.query(foreign, 'CREATE SCHEMA openrath_memory; CREATE TABLE openrath_memory.things (a int)')
-  expect((await refusal(postgresMemory({ url: foreign }).open())).code).toBe('store-foreign')
+  expect((await refusalOf(postgresMemory({ url: foreign }).open())).code).toBe('store-foreign')
   const empty = await server.createDatabase()
   await server.query(empty, 'CREATE SCHEMA openrath_memory')
   await Promise.all(

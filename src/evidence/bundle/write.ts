@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Digest, digestOf } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import { promptId } from '../../run/prompt.ts'
-import type { ChunkBody } from '../../session/chunk.ts'
-import { formatName, formatVersion, seal } from '../../session/jsonl/format.ts'
+import { chunkRecord, endRecord, seal, sessionRecord } from '../../session/jsonl/format.ts'
 import type { Session } from '../../session/session.ts'
 import type { RunRow, Store } from '../../store/spec.ts'
 import { type SigningKey, signatureOf } from '../signature.ts'
@@ -114,27 +113,19 @@ class BundleWriter {
   }
 
   *session(session: Session): Generator<string> {
-    const { id, branch, lineage, length } = session
+    const { id, length } = session
     if (this.#sessions.has(id)) return
     this.#sessions.add(id)
     const chunks = session.chunks.slice()
     const shared = chunks.findLastIndex(chunk => this.#written.has(chunk.id))
-    const opening = seal({
-      type: 'session',
-      format: formatName,
-      version: formatVersion,
-      id,
-      branch,
-      lineage,
-      ...(shared >= 0 && { after: chunks[shared]?.id as Digest }),
-    } as const)
+    const opening = sessionRecord(session, chunks[shared]?.id)
     yield this.line(opening)
     for (const chunk of chunks.slice(shared + 1)) {
       this.#written.add(chunk.id)
-      yield this.line({ type: 'chunk', id: chunk.id, chunk: { ...chunk } as ChunkBody })
+      yield this.line(chunkRecord(chunk))
     }
     const head = session.head ?? null
-    yield this.line(seal({ type: 'end', session: id, head, length } as const))
+    yield this.line(endRecord(id, head, length))
     this.heads.push({ session: id, head, record: opening.digest })
   }
 

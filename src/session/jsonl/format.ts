@@ -1,5 +1,5 @@
 import { type Digest, digestOf } from '../../base/digest.ts'
-import type { ChunkBody } from '../chunk.ts'
+import type { Chunk, ChunkBody } from '../chunk.ts'
 import type { Lineage } from '../lineage.ts'
 
 /** The session format, version 1; docs/format/session.md is its specification. */
@@ -35,6 +35,28 @@ export interface EndRecord {
 }
 
 export type FormatRecord = SessionRecord | ChunkRecord | EndRecord
+
+type Named = Pick<SessionRecord, 'id' | 'branch' | 'lineage'>
+
+export function sessionRecord({ id, branch, lineage }: Named, after: Digest | undefined): SessionRecord {
+  const opening = {
+    type: 'session',
+    format: formatName,
+    version: formatVersion,
+    id,
+    branch,
+    lineage,
+  } as const
+  return seal(after === undefined ? opening : { ...opening, after })
+}
+
+export function chunkRecord(chunk: Chunk): ChunkRecord {
+  return { type: 'chunk', id: chunk.id, chunk: { ...chunk } as ChunkBody }
+}
+
+export function endRecord(session: string, head: Digest | null, length: number): EndRecord {
+  return seal({ type: 'end', session, head, length } as const)
+}
 
 /** Adds a record's own digest; chunks have their ids for that. */
 export function seal<T extends object>(record: T): T & { readonly digest: Digest } {

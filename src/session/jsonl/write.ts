@@ -1,7 +1,7 @@
 import { chunksFrom, lengthOf, previousOf } from '../chain.ts'
-import type { Chunk, ChunkBody } from '../chunk.ts'
+import type { Chunk } from '../chunk.ts'
 import type { SessionValue } from '../value.ts'
-import { formatName, formatVersion, seal, toLine } from './format.ts'
+import { chunkRecord, endRecord, sessionRecord, toLine } from './format.ts'
 
 export function writeSession(value: SessionValue): string {
   let text = ''
@@ -14,23 +14,12 @@ export function* writeLines(values: Iterable<SessionValue>): Generator<string, v
   const written = new Set<Chunk>()
   for (const value of values) {
     const after = lastWritten(value.tip, written)
-    const { id, branch, lineage } = value
-    const opening = {
-      type: 'session',
-      format: formatName,
-      version: formatVersion,
-      id,
-      branch,
-      lineage,
-    } as const
-    yield toLine(seal(after ? { ...opening, after: after.id } : opening))
+    yield toLine(sessionRecord(value, after?.id))
     for (const chunk of chunksFrom(value.tip, lengthOf(after))) {
       written.add(chunk)
-      yield toLine({ type: 'chunk', id: chunk.id, chunk: { ...chunk } as ChunkBody })
+      yield toLine(chunkRecord(chunk))
     }
-    yield toLine(
-      seal({ type: 'end', session: id, head: value.tip?.id ?? null, length: lengthOf(value.tip) } as const),
-    )
+    yield toLine(endRecord(value.id, value.tip?.id ?? null, lengthOf(value.tip)))
   }
 }
 

@@ -40,7 +40,8 @@ export async function startPodman(): Promise<Engine | string> {
     service.kill('SIGTERM')
     if (service.exitCode === null && service.signalCode === null) await once(service, 'exit')
     killMonitors(base)
-    rmSync(base, { recursive: true, force: true })
+    // What was killed may be writing still.
+    rmSync(base, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
   }
   try {
     while (!existsSync(socket) && service.exitCode === null) await pause(10)

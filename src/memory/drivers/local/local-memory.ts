@@ -2,6 +2,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { cancelledError } from '../../../base/abort.ts'
 import { RathError, show } from '../../../base/errors.ts'
 import type { JsonObject } from '../../../base/json.ts'
+import { allCapabilities } from '../../capabilities.ts'
 import { type AiEmbeddingModel, type Embedder, toEmbedder } from '../../embedding.ts'
 import type { ResourceLimits } from '../../resource.ts'
 import type { MemoryBackend, MemoryStore } from '../../spec.ts'
@@ -29,13 +30,7 @@ export function localMemory(options: LocalMemoryOptions = {}): MemoryBackend {
   const embedder = options.embed === undefined ? undefined : toEmbedder(options.embed)
   return {
     name: 'local',
-    capabilities: {
-      vectors: embedder !== undefined,
-      history: true,
-      expiry: true,
-      lanes: true,
-      resources: true,
-    },
+    capabilities: allCapabilities(embedder !== undefined),
     async open(spec: JsonObject = {}, { signal } = {}): Promise<MemoryStore> {
       if (signal?.aborted) throw cancelledError(signal)
       const { name, folder } = placeOf(spec, options.folder ?? '.')

@@ -1,8 +1,9 @@
-import { cancelledError } from '../../../base/abort.ts'
-import { RathError, show } from '../../../base/errors.ts'
+import { RathError } from '../../../base/errors.ts'
 import type { Session } from '../../../session/session.ts'
-import { checkChange, checkEntries, checkFilter, checkQuery } from '../../check.ts'
+import { allCapabilities } from '../../capabilities.ts'
+import { checkChange, checkEntries, checkFilter, checkForget, checkQuery } from '../../check.ts'
 import { planCommit } from '../../commit-plan.ts'
+import { checkOpen, missingMemory } from '../../refusal.ts'
 import { type ResourceLimits, readResource } from '../../resource.ts'
 import type {
   CommitOptions,
@@ -60,13 +61,7 @@ export class LocalStore implements MemoryStore {
 
   constructor({ name, db, vectors, now, resources }: LocalStoreParts) {
     this.name = name
-    this.capabilities = {
-      vectors: vectors !== undefined,
-      history: true,
-      expiry: true,
-      lanes: true,
-      resources: true,
-    }
+    this.capabilities = allCapabilities(vectors !== undefined)
     this.#db = db
     this.#names = new Names(db)
     this.#vectors = vectors
@@ -83,7 +78,7 @@ export class LocalStore implements MemoryStore {
     const checked = checkChange(change)
     return this.#write(options, writing => {
       const row = this.#row(ref)
-      if (row === undefined) throw missing(ref)
+      if (row === undefined) throw missingMemory(ref)
       return updateEntry(writing, row, checked)
     })
   }
@@ -133,13 +128,7 @@ export class LocalStore implements MemoryStore {
   }
 
   async forget(what: MemoryRef | MemoryFilter, options: WriteOptions = {}): Promise<number> {
-    const filter = typeof what === 'string' ? undefined : checkFilter(what, 'forget')
-    if (filter && Object.keys(filter).length === 0) {
-      throw new RathError(
-        'invalid-argument',
-        `forget was given a filter of nothing, which would end every memory of ${this.name}. Say which: { scope: 'user/ada' }.`,
-      )
-    }
+    const filter = typeof what === 'string' ? undefined : checkForget(what, this.name)
     return this.#write(options, ({ db }) => {
       const one = filter ? undefined : this.#row(what as string)
       const rows = filter
@@ -155,7 +144,7 @@ export class LocalStore implements MemoryStore {
   async history(ref: MemoryRef): Promise<readonly Memory[]> {
     return this.#read({}, () => {
       const row = this.#row(ref)
-      if (row === undefined) throw missing(ref)
+      if (row === undefined) throw missingMemory(ref)
       const old = this.#db.all('SELECT body FROM revision WHERE id = ? ORDER BY version', row.id as string)
       return [
         ...old.map(({ body }) => parsed<Memory>(body as string, this.#db.path)),
@@ -214,8 +203,7 @@ export class LocalStore implements MemoryStore {
   }
 
   #check({ signal }: { readonly signal?: AbortSignal }): void {
-    if (this.#closed) throw new RathError('store-closed', `The memory ${this.name} is closed; open it again.`)
-    if (signal?.aborted) throw cancelledError(signal)
+    checkOpen(this.name, this.#closed, signal)
   }
 
   /** The living entry that a reference names. */
@@ -244,11 +232,4 @@ export class LocalStore implements MemoryStore {
       yield [this.#names.text(Math.floor(place / 2 ** 24)), this.#names.text(place % 2 ** 24), count]
     }
   }
-}
-
-function missing(ref: MemoryRef): RathError {
-  return new RathError(
-    'memory-missing',
-    `There is no memory ${show(ref)}, or it has ended. Take its id from list or find.`,
-  )
 }

@@ -1,9 +1,9 @@
-import { cancelledError } from '../../../base/abort.ts'
 import { RathError, show } from '../../../base/errors.ts'
 import type { Session } from '../../../session/session.ts'
-import { checkChange, checkEntries, checkFilter, checkQuery } from '../../check.ts'
+import { checkChange, checkEntries, checkFilter, checkForget, checkQuery } from '../../check.ts'
 import { planCommit } from '../../commit-plan.ts'
 import { changedEntry, fits } from '../../entry.ts'
+import { checkOpen } from '../../refusal.ts'
 import type {
   CommitOptions,
   Committed,
@@ -137,14 +137,7 @@ export class VikingStore implements MemoryStore {
       if (held) await removeFile(this.#client, held.file, false, signal)
       return held ? 1 : 0
     }
-    const filter = checkFilter(what, 'forget')
-    if (Object.keys(filter).length === 0) {
-      throw new RathError(
-        'invalid-argument',
-        `forget was given a filter of nothing, which would end every memory of ${this.name}. Say which: { scope: 'user/ada' }.`,
-      )
-    }
-    const entries = await this.#all(filter, signal)
+    const entries = await this.#all(checkForget(what, this.name), signal)
     for (const entry of entries) await removeFile(this.#client, fileOfEntry(entry), false, signal)
     return entries.length
   }
@@ -191,8 +184,7 @@ export class VikingStore implements MemoryStore {
   }
 
   #begin(signal?: AbortSignal): void {
-    if (this.#closed) throw new RathError('store-closed', `The memory ${this.name} is closed: open it again.`)
-    if (signal?.aborted) throw cancelledError(signal)
+    checkOpen(this.name, this.#closed, signal)
   }
 
   /** Creates what is not there yet. Whoever creates a key at the same time makes the batch fail as a whole, and it is sorted anew. */

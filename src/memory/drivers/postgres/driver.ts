@@ -2,6 +2,7 @@ import type { Pool as PgPool } from 'pg'
 import { cancelledError } from '../../../base/abort.ts'
 import { RathError, show } from '../../../base/errors.ts'
 import type { JsonObject } from '../../../base/json.ts'
+import { allCapabilities } from '../../capabilities.ts'
 import { type AiEmbeddingModel, type Embedder, toEmbedder } from '../../embedding.ts'
 import type { ResourceLimits } from '../../resource.ts'
 import type { MemoryBackend } from '../../spec.ts'
@@ -34,13 +35,7 @@ export function postgresMemory(options: PostgresMemoryOptions = {}): MemoryBacke
   const address = () => options.url ?? env.OPENRATH_MEMORY_URL
   return {
     name: 'postgres',
-    capabilities: {
-      vectors: embedder !== undefined,
-      history: true,
-      expiry: true,
-      lanes: true,
-      resources: true,
-    },
+    capabilities: allCapabilities(embedder !== undefined),
     async probe() {
       if (options.pool || address()) return { available: true }
       return { available: false, reason: 'OPENRATH_MEMORY_URL is not set, and no url or pool was given.' }

@@ -1,6 +1,8 @@
 import type { Pool as PgPool, PoolClient } from 'pg'
-import { RathError } from '../../../base/errors.ts'
-import { isLost, toConnectError, toMemoryError, unknownFate } from './errors.ts'
+import { shownAddress } from '../../../base/postgres/address.ts'
+import { isLost } from '../../../base/postgres/errors.ts'
+import { clientConfig, importPg, openPool, rolledBack } from '../../../base/postgres/open.ts'
+import { toConnectError, toMemoryError, unknownFate } from './errors.ts'
 
 export type Value = string | number | boolean | null | readonly (string | number | null)[]
 
@@ -32,19 +34,9 @@ export class Pool implements Queries {
 
   /** A pool of its own, for an address. */
   static async open(address: string): Promise<Pool> {
-    const url = shownAddress(address)
-    const pg = await importPg()
-    const pool = new pg.Pool({
-      connectionString: address,
-      connectionTimeoutMillis: longestWaitMs,
-      keepAlive: true,
-      application_name: 'openrath',
-      max: mostConnections,
-      allowExitOnIdle: true,
-    })
-    // An idle connection that breaks is dropped by the pool; without these listeners it would end the process.
-    pool.on('error', () => {})
-    pool.on('connect', client => client.on('error', () => {}))
+    const url = shownAddress(address, 'memory')
+    const config = clientConfig(address, longestWaitMs)
+    const pool = openPool(await importPg('memory'), { ...config, max: mostConnections })
     return new Pool(pool, url, true)
   }
 
@@ -116,39 +108,4 @@ export class Pool implements Queries {
 
 async function ask<R>(client: PoolClient, text: string, values?: readonly Value[]): Promise<R[]> {
   return (await client.query(text, values ? [...values] : undefined)).rows as R[]
-}
-
-async function rolledBack(client: PoolClient): Promise<boolean> {
-  return client.query('ROLLBACK').then(
-    () => true,
-    () => false,
-  )
-}
-
-function shownAddress(url: string): string {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined
-  if (parsed && /^postgres(ql)?:$/.test(parsed.protocol)) {
-    const { protocol, username, host, pathname, searchParams } = parsed
-    const socket = searchParams.get('host')
-    return `${protocol}//${username && `${username}@`}${host}${pathname}${socket ? `?host=${socket}` : ''}`
-  }
-  // The address may hold a password, so it is not shown.
-  throw new RathError(
-    'invalid-argument',
-    'The address of the PostgreSQL memory cannot be read: use postgres://USER:PASSWORD@HOST:PORT/DATABASE, ' +
-      'with characters such as / # ? in the password percent-encoded.',
-  )
-}
-
-async function importPg(): Promise<Pick<typeof import('pg'), 'Pool'>> {
-  try {
-    return (await import('pg')).default
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
-    throw new RathError(
-      'missing-package',
-      'A PostgreSQL memory needs the package pg, which is not installed: run `npm install pg`.',
-      { cause, data: { package: 'pg' } },
-    )
-  }
 }

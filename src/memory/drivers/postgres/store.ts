@@ -1,9 +1,10 @@
-import { cancelledError } from '../../../base/abort.ts'
-import { RathError, show } from '../../../base/errors.ts'
+import { RathError } from '../../../base/errors.ts'
 import type { Session } from '../../../session/session.ts'
 import { defaultFloor } from '../../calibrate.ts'
-import { checkChange, checkEntries, checkFilter, checkQuery } from '../../check.ts'
+import { allCapabilities } from '../../capabilities.ts'
+import { checkChange, checkEntries, checkFilter, checkForget, checkQuery } from '../../check.ts'
 import { planCommit } from '../../commit-plan.ts'
+import { checkOpen, missingMemory } from '../../refusal.ts'
 import { type ResourceLimits, readResource } from '../../resource.ts'
 import type {
   CommitOptions,
@@ -61,8 +62,7 @@ export class PostgresStore implements MemoryStore {
     this.#pool = parts.pool
     this.#place = parts.place
     this.#vectors = typeof parts.vectors === 'object' ? parts.vectors : undefined
-    const vectors = this.#vectors !== undefined
-    this.capabilities = { vectors, history: true, expiry: true, lanes: true, resources: true }
+    this.capabilities = allCapabilities(this.#vectors !== undefined)
   }
 
   async write(entries: readonly NewMemory[], options: WriteOptions = {}): Promise<readonly Memory[]> {
@@ -74,7 +74,7 @@ export class PostgresStore implements MemoryStore {
     const checked = checkChange(change)
     return this.#write(options, async writing => {
       const row = await this.#row(writing.queries, ref)
-      if (row === undefined) throw missing(ref)
+      if (row === undefined) throw missingMemory(ref)
       return updateEntry(writing, row, checked)
     })
   }
@@ -130,13 +130,7 @@ export class PostgresStore implements MemoryStore {
   }
 
   async forget(what: MemoryRef | MemoryFilter, options: WriteOptions = {}): Promise<number> {
-    const filter = typeof what === 'string' ? undefined : checkFilter(what, 'forget')
-    if (filter && Object.keys(filter).length === 0) {
-      throw new RathError(
-        'invalid-argument',
-        `forget was given a filter of nothing, which would end every memory of ${this.name}. Say which: { scope: 'user/ada' }.`,
-      )
-    }
+    const filter = typeof what === 'string' ? undefined : checkForget(what, this.name)
     return this.#write(options, async writing => {
       const where = filter && toForget(this.#place, filter, writing.now)
       const rows = where
@@ -155,7 +149,7 @@ export class PostgresStore implements MemoryStore {
     return this.#pool.transaction(async queries => {
       await queries.query('SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY')
       const row = await this.#row(queries, ref)
-      if (row === undefined) throw missing(ref)
+      if (row === undefined) throw missingMemory(ref)
       const old = await queries.query<{ body: string }>(
         'SELECT body FROM openrath_memory.revision WHERE place = $1 AND id = $2 ORDER BY version',
         [this.#place, row.id],
@@ -199,8 +193,7 @@ export class PostgresStore implements MemoryStore {
   }
 
   #check({ signal }: { readonly signal?: AbortSignal } = {}): void {
-    if (this.#closed) throw new RathError('store-closed', `The memory ${this.name} is closed; open it again.`)
-    if (signal?.aborted) throw cancelledError(signal)
+    checkOpen(this.name, this.#closed, signal)
   }
 
   #finding(queries: Queries) {
@@ -230,11 +223,4 @@ export class PostgresStore implements MemoryStore {
       return row ? [{ ...toMemory(row), score }] : []
     })
   }
-}
-
-function missing(ref: MemoryRef): RathError {
-  return new RathError(
-    'memory-missing',
-    `There is no memory ${show(ref)}, or it has ended. Take its id from list or find.`,
-  )
 }

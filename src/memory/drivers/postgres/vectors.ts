@@ -1,40 +1,21 @@
-import { cancelledError } from '../../../base/abort.ts'
 import { RathError } from '../../../base/errors.ts'
 import type { Embedder } from '../../embedding.ts'
-import { chanceAbove, shareOfMeaning } from '../../likeness.ts'
-import { normalised, product } from '../../sketch.ts'
 import type { MemoryFilter } from '../../spec.ts'
 import { unrelated } from '../../unrelated.ts'
+import { batch, nearest, VectorMaker } from '../../vector-maker.ts'
 import { matching } from './filter.ts'
 import type { Finding, Scored } from './find.ts'
 import type { Pool } from './pool.ts'
 
-/** Entries that are sent to the model at once. */
-const batch = 64
-/** A question waits for so many entries that have no vector yet. For more it does not, and says so. */
-const waitedFor = 256
-/** The nearest that join the hits by words. */
-const nearest = 100
-
-export interface Asked {
-  readonly vector?: Float32Array
-  readonly fellBack?: string
-}
-
-/** A vector for each entry in pgvector's own type, made behind the writer's back. The server compares all of a store's, exactly. */
-export class Vectors {
+/** A vector for each entry in pgvector's own type. The server compares all of a store's, exactly. */
+export class Vectors extends VectorMaker {
   readonly #pool: Pool
   readonly #place: number
-  readonly #embedder: Embedder
-  readonly #ending = new AbortController()
-  #working: Promise<void> | undefined
-  #problem: string | undefined
-  #noise: readonly Float32Array[] = []
 
   private constructor(pool: Pool, place: number, embedder: Embedder) {
+    super(embedder)
     this.#pool = pool
     this.#place = place
-    this.#embedder = embedder
   }
 
   /** Why there can be no vectors on this server, or the vectors. */
@@ -50,35 +31,7 @@ export class Vectors {
     return vectors
   }
 
-  /** There may be new entries. */
-  wake(): void {
-    if (this.#working !== undefined || this.#ending.signal.aborted) return
-    this.#working = this.#work().finally(() => {
-      this.#working = undefined
-    })
-  }
-
-  /** The vector of a question; without one, why. */
-  async ask(text: string, signal: AbortSignal | undefined): Promise<Asked> {
-    try {
-      const [vector] = await this.#embed([text], signal)
-      const { model } = this.#embedder
-      const left = await this.#catchUp()
-      if (this.#noise.length === 0)
-        return { fellBack: this.#problem ?? `No entry has a vector of ${model} yet.` }
-      if (left === 0) return { vector: vector as Float32Array }
-      const why = this.#problem ?? `${model} has not been through all entries yet`
-      return {
-        vector: vector as Float32Array,
-        fellBack: `${left} entries were looked for by words alone: ${why}.`,
-      }
-    } catch (error) {
-      if (signal?.aborted) throw cancelledError(signal)
-      return { fellBack: this.#said(error) }
-    }
-  }
-
-  /** A convex sum of both scores, best first. */
+  /** By words and meaning, best first. */
   async join(
     { queries, place, now }: Finding,
     vector: Float32Array,
@@ -87,7 +40,7 @@ export class Vectors {
     mode: 'auto' | 'vectors',
   ): Promise<Scored[]> {
     const also = byWords.slice(0, nearest).map(({ n }) => n)
-    const where = matching(place, filter, now, [place, this.#embedder.model, textOf(vector), also])
+    const where = matching(place, filter, now, [place, this.model, textOf(vector), also])
     const rows = await queries.query<{ n: string; likeness: number }>(
       `WITH near AS (
          SELECT entry.n, 1 - (vector.embedding <=> $3::vector) AS likeness
@@ -97,34 +50,12 @@ export class Vectors {
        UNION SELECT n, likeness FROM near WHERE n = ANY ($4::bigint[])`,
       where.values,
     )
-    const chance = chanceAbove(this.#noise.map(other => product(vector, other)))
-    const words = new Map(byWords.map(({ n, score }) => [n, score]))
     const likeness = new Map(rows.map(row => [row.n, row.likeness]))
-    const wordShare = mode === 'vectors' ? 0 : 1 - shareOfMeaning
-    return [...new Set([...likeness.keys(), ...words.keys()])]
-      .map(n => {
-        const like = likeness.get(n)
-        const meaning = like === undefined ? 0 : chance(like)
-        return { n, score: wordShare * (words.get(n) ?? 0) + (1 - wordShare) * meaning }
-      })
-      .sort((a, b) => b.score - a.score || Number(BigInt(b.n) - BigInt(a.n)))
+    const joined = this.joined(vector, likeness, mode === 'vectors' ? undefined : byWords)
+    return joined.sort((a, b) => b.score - a.score || Number(BigInt(b.n) - BigInt(a.n)))
   }
 
-  async close(): Promise<void> {
-    this.#ending.abort()
-    await this.#working
-  }
-
-  async #catchUp(): Promise<number> {
-    const left = await this.#left()
-    if (left === 0 && this.#noise.length > 0) return 0
-    this.wake()
-    if (left > waitedFor) return left
-    await this.#working
-    return this.#left()
-  }
-
-  async #left(): Promise<number> {
+  protected async left(): Promise<number> {
     const [row] = await this.#pool.query<{ count: string }>(
       `SELECT count(*) FROM openrath_memory.entry LEFT JOIN openrath_memory.vector ON vector.entry = entry.n
        WHERE entry.place = $1 AND vector.entry IS NULL`,
@@ -133,49 +64,27 @@ export class Vectors {
     return Number(row?.count)
   }
 
-  async #work(): Promise<void> {
-    try {
-      if (this.#noise.length === 0) this.#noise = await this.#embed(unrelated)
-      while (!this.#ending.signal.aborted && (await this.#embedBatch()));
-      this.#problem = undefined
-    } catch (error) {
-      this.#problem = this.#said(error)
-    }
+  protected loadNoise(): Promise<readonly Float32Array[]> {
+    return this.embed(unrelated)
   }
 
-  async #embedBatch(): Promise<boolean> {
+  protected async embedBatch(): Promise<boolean> {
     const rows = await this.#pool.query<{ n: string; body: string }>(
       `SELECT entry.n, entry.body FROM openrath_memory.entry LEFT JOIN openrath_memory.vector ON vector.entry = entry.n
        WHERE entry.place = $1 AND vector.entry IS NULL ORDER BY entry.n LIMIT ${batch}`,
       [this.#place],
     )
     if (rows.length === 0) return false
-    const vectors = await this.#embed(rows.map(row => row.body))
+    const vectors = await this.embed(rows.map(row => row.body))
     // By way of `entry`, because one may have been forgotten meanwhile.
     await this.#pool.query(
       `INSERT INTO openrath_memory.vector (entry, place, model, embedding)
        SELECT entry.n, entry.place, $3, given.embedding::vector
        FROM unnest($1::bigint[], $2::text[]) AS given (n, embedding) JOIN openrath_memory.entry USING (n)
        ON CONFLICT DO NOTHING`,
-      [rows.map(row => row.n), vectors.map(textOf), this.#embedder.model],
+      [rows.map(row => row.n), vectors.map(textOf), this.model],
     )
     return true
-  }
-
-  async #embed(texts: readonly string[], signal: AbortSignal = this.#ending.signal): Promise<Float32Array[]> {
-    const vectors = await this.#embedder.embed(texts, { signal })
-    const dimensions = this.#embedder.dimensions ?? this.#noise[0]?.length ?? vectors[0]?.length
-    if (vectors.length !== texts.length || vectors.some(vector => vector.length !== dimensions)) {
-      throw new RathError(
-        'model-malformed',
-        `${vectors.length} vectors came back for ${texts.length} texts, or not all have ${dimensions} numbers`,
-      )
-    }
-    return vectors.map(normalised)
-  }
-
-  #said(error: unknown): string {
-    return `the embedding model ${this.#embedder.model} failed: ${error instanceof Error ? error.message : String(error)}`
   }
 }
 

@@ -7,6 +7,7 @@ import { newId } from '../../../base/ids.ts'
 import type { Environment } from '../../host/environment.ts'
 import type { SharedCopy } from '../../shared-copy.ts'
 import type { Sandbox, SandboxBackend, SandboxCapabilities } from '../../spec.ts'
+import { walls } from '../../walls.ts'
 import { createOptions, keptSpec } from './container.ts'
 import { type DockerSpec, parseDockerSpec } from './docker-spec.ts'
 import { connect, engineError, statusOf } from './engine.ts'
@@ -27,11 +28,7 @@ export interface DockerOptions {
 const capabilities: SandboxCapabilities = Object.freeze({
   isolation: 'container',
   enforced: Object.freeze({
-    paths: true,
-    environment: true,
-    processTree: true,
-    fileRead: true,
-    fileWrite: true,
+    ...walls,
     // Only of a sandbox without one; each says so itself.
     network: false,
     memory: true,

@@ -1,12 +1,10 @@
 import type Docker from 'dockerode'
-import { RathError } from '../../../base/errors.ts'
-import { newId } from '../../../base/ids.ts'
 import { openAll, type SharedCopy } from '../../shared-copy.ts'
 import { ChangeMarks, parseStamps, type Stamps, stampScript } from '../../shell/changes.ts'
-import { ShellCommand } from '../../shell/command.ts'
 import { commandScript, killScript, markName } from '../../shell/command-script.ts'
 import { ShellFiles } from '../../shell/files.ts'
 import type { ShellOptions, ShellResult } from '../../shell/shell.ts'
+import { ShellSandbox } from '../../shell/shell-sandbox.ts'
 import type { ExecHandle, ExecOptions, Sandbox, SandboxCapabilities, SandboxFiles } from '../../spec.ts'
 import { addressOf } from './address.ts'
 import { engineError, statusOf } from './engine.ts'
@@ -31,7 +29,7 @@ export interface DockerPlace {
 }
 
 /** One container. The files of its workspace are part of it, unless they lie in a folder of this machine. */
-export class DockerSandbox implements Sandbox {
+export class DockerSandbox extends ShellSandbox implements Sandbox {
   readonly id: string
   readonly backend = 'docker'
   readonly cwd: string
@@ -43,12 +41,9 @@ export class DockerSandbox implements Sandbox {
   readonly fork?: Sandbox['fork'] & {}
   readonly #place: DockerPlace
   readonly #marks = new ChangeMarks()
-  readonly #running = new Set<ShellCommand>()
-  readonly #mark = newId()
-  #commands = 0
-  #closing: Promise<void> | undefined
 
   constructor(place: DockerPlace) {
+    super()
     this.#place = place
     this.id = place.container.id
     this.cwd = place.root
@@ -65,11 +60,8 @@ export class DockerSandbox implements Sandbox {
 
   exec(command: string | readonly string[], options: ExecOptions = {}): ExecHandle {
     const { container, root, env, user } = this.#place
-    const mark = `${this.#mark}.${this.#commands++}.`
-    const started = new ShellCommand(command, options, {
+    return this.start(command, options, mark => ({
       root,
-      mark,
-      check: () => this.#check(),
       start: async (request, output) => {
         const size = request.stdin === undefined ? '' : String(request.stdin.length)
         const args = [mark, root, request.cwd, size, '', 'own', '', ...request.argv]
@@ -81,58 +73,45 @@ export class DockerSandbox implements Sandbox {
         })
       },
       sweep: async pipe => {
-        // Removing the container ends everything in it.
-        if (this.#closing !== undefined) return
         const argv = ['/bin/sh', '-c', killScript, 'sh', mark, pipe, 'own']
         await runExec(container, { argv, user: '0' })
       },
-    })
-    this.#running.add(started)
-    const forget = () => void this.#running.delete(started)
-    started.result.then(forget, forget)
-    return started
+    }))
   }
 
   async expose(port: number): Promise<string> {
-    this.#check()
+    this.check()
     return addressOf(await this.#place.container.inspect(), port)
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#close()
-    return this.#closing
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close()
-  }
-
-  async #close(): Promise<void> {
-    // In its own turn, so that commands find the sandbox closing when they are told to end.
-    await Promise.resolve()
-    const running = [...this.#running]
-    for (const command of running) command.kill()
+  protected async shut(): Promise<void> {
     await this.#place.container.remove({ force: true, v: true }).catch(error => {
       if (statusOf(error) !== 404) throw engineError(error, 'removing the container')
     })
-    await Promise.allSettled(running.map(command => command.result))
+  }
+
+  protected async letGo(): Promise<void> {
     await this.#place.image?.release()
   }
 
+  protected get called(): string {
+    return `The container ${this.id.slice(0, 12)}`
+  }
+
   async #run(script: string, args: readonly string[], { input }: ShellOptions = {}): Promise<ShellResult> {
-    this.#check()
+    this.check()
     const { container, user } = this.#place
     const argv = ['/bin/sh', '-c', script, 'sh', ...args]
     try {
       return await runExec(container, { argv, user, input })
     } catch (error) {
-      this.#check()
+      this.check()
       throw engineError(error, 'running a script')
     }
   }
 
   async #changes(since?: string): Promise<{ readonly mark: string; readonly paths: readonly string[] }> {
-    this.#check()
+    this.check()
     const { container, root } = this.#place
     const listed = ((await container.changes()) ?? []) as readonly { Path: string; Kind: number }[]
     const { output } = await this.#run(stampScript, [root], { isLong: true })
@@ -150,24 +129,16 @@ export class DockerSandbox implements Sandbox {
   }
 
   async #commit(kind: 'snapshot' | 'fork'): Promise<SharedCopy> {
-    this.#check()
+    this.check()
     return commitImage(this.#place.docker, this.#place.container, kind)
   }
 
   async #fork(count: number): Promise<readonly Sandbox[]> {
-    if (!Number.isInteger(count) || count < 1) {
-      throw new RathError('invalid-argument', `A sandbox is forked once or more, not ${count} times.`)
-    }
-    return openAll(await this.#commit('fork'), count, image => this.#place.open(image))
-  }
-
-  #check(): void {
-    if (this.#closing !== undefined) {
-      throw new RathError(
-        'sandbox-closed',
-        `The container ${this.id.slice(0, 12)} is closed; open another one.`,
-      )
-    }
+    return openAll(
+      count,
+      () => this.#commit('fork'),
+      image => this.#place.open(image),
+    )
   }
 }
 

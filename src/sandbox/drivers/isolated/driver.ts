@@ -19,6 +19,7 @@ import type {
   SandboxCapabilities,
   SandboxSpec,
 } from '../../spec.ts'
+import { walls } from '../../walls.ts'
 import { makeCgroup } from './cgroup.ts'
 import { parseIsolatedSpec, usualLimits } from './isolated-spec.ts'
 import { Place } from './place.ts'
@@ -73,11 +74,7 @@ function capabilitiesHere(): SandboxCapabilities {
   return Object.freeze({
     isolation: 'namespace',
     enforced: Object.freeze({
-      paths: true,
-      environment: true,
-      processTree: true,
-      fileRead: true,
-      fileWrite: true,
+      ...walls,
       network: true,
       memory: cgroup !== undefined,
       processes: true,

@@ -1,5 +1,6 @@
-import { accessSync, constants } from 'node:fs'
+import { constants } from 'node:fs'
 import { join } from 'node:path'
+import { isAccessible } from '../../../base/access.ts'
 import { machineOf } from './seccomp.ts'
 
 /** Where programs of the system are looked for; the PATH of this process may name folders that others can write to. */
@@ -47,14 +48,5 @@ export function isRoot(): boolean {
 }
 
 function findProgram(name: string, path: readonly string[]): string | undefined {
-  return path.map(folder => join(folder, name)).find(isExecutable)
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
+  return path.map(folder => join(folder, name)).find(file => isAccessible(file, constants.X_OK))
 }

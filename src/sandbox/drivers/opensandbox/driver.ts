@@ -5,6 +5,7 @@ import type { Environment } from '../../host/environment.ts'
 import type { SharedCopy } from '../../shared-copy.ts'
 import { parseStamps, stampScript } from '../../shell/changes.ts'
 import type { Sandbox, SandboxBackend, SandboxCapabilities } from '../../spec.ts'
+import { walls } from '../../walls.ts'
 import { type Address, addressOf, importClient, serverError, statusOf } from './client.ts'
 import { type OpenSandboxSpec, parseOpenSandboxSpec } from './open-sandbox-spec.ts'
 import { OpenSandbox } from './sandbox.ts'
@@ -26,11 +27,7 @@ export interface OpenSandboxOptions {
 const capabilities: SandboxCapabilities = Object.freeze({
   isolation: 'container',
   enforced: Object.freeze({
-    paths: true,
-    environment: true,
-    processTree: true,
-    fileRead: true,
-    fileWrite: true,
+    ...walls,
     // The server's to enforce, and nothing that can be checked from here.
     network: false,
     memory: false,

@@ -1,12 +1,11 @@
 import type { Sandbox as Remote } from '@alibaba-group/opensandbox'
-import { RathError } from '../../../base/errors.ts'
-import { newId } from '../../../base/ids.ts'
+import type { RathError } from '../../../base/errors.ts'
 import { openAll, type SharedCopy } from '../../shared-copy.ts'
 import { ChangeMarks, parseStamps, type Stamps, stampScript } from '../../shell/changes.ts'
-import { ShellCommand } from '../../shell/command.ts'
 import { commandScript, killScript, markName } from '../../shell/command-script.ts'
 import { ShellFiles } from '../../shell/files.ts'
 import type { ShellOptions, ShellResult } from '../../shell/shell.ts'
+import { ShellSandbox } from '../../shell/shell-sandbox.ts'
 import type { ExecHandle, ExecOptions, Sandbox, SandboxCapabilities, SandboxFiles } from '../../spec.ts'
 import { serverError, statusOf } from './client.ts'
 import { runScript, upload } from './script.ts'
@@ -30,7 +29,7 @@ export interface OpenSandboxPlace {
 }
 
 /** One sandbox of a server. The server ends it when this process has not been heard of for a while. */
-export class OpenSandbox implements Sandbox {
+export class OpenSandbox extends ShellSandbox implements Sandbox {
   readonly id: string
   readonly backend = 'opensandbox'
   readonly cwd: string
@@ -38,13 +37,10 @@ export class OpenSandbox implements Sandbox {
   readonly files: SandboxFiles
   readonly #place: OpenSandboxPlace
   readonly #marks: ChangeMarks
-  readonly #running = new Set<ShellCommand>()
-  readonly #mark = newId()
   readonly #renewal: NodeJS.Timeout
-  #commands = 0
-  #closing: Promise<void> | undefined
 
   constructor(place: OpenSandboxPlace) {
+    super()
     this.#place = place
     this.id = place.remote.id
     this.cwd = place.root
@@ -59,11 +55,8 @@ export class OpenSandbox implements Sandbox {
 
   exec(command: string | readonly string[], options: ExecOptions = {}): ExecHandle {
     const { remote, root, env } = this.#place
-    const mark = `${this.#mark}.${this.#commands++}.`
-    const started = new ShellCommand(command, options, {
+    return this.start(command, options, mark => ({
       root,
-      mark,
-      check: () => this.#check(),
       start: async ({ argv, cwd, env: own, stdin }, output) => {
         try {
           const file = stdin === undefined ? '' : `/tmp/.openrath-${mark}in`
@@ -76,16 +69,10 @@ export class OpenSandbox implements Sandbox {
         }
       },
       sweep: async pipe => {
-        // Whoever ends the sandbox ends everything in it.
-        if (this.#closing !== undefined) return
         const argv = ['/bin/sh', '-c', killScript, 'sh', mark, pipe, '']
         await (await startStream(remote, { argv }, () => true)).ended
       },
-    })
-    this.#running.add(started)
-    const forget = () => void this.#running.delete(started)
-    started.result.then(forget, forget)
-    return started
+    }))
   }
 
   async changes(since?: string): Promise<{ readonly mark: string; readonly paths: readonly string[] }> {
@@ -98,14 +85,15 @@ export class OpenSandbox implements Sandbox {
   }
 
   async fork(count: number): Promise<readonly Sandbox[]> {
-    if (!Number.isInteger(count) || count < 1) {
-      throw new RathError('invalid-argument', `A sandbox is forked once or more, not ${count} times.`)
-    }
-    return openAll(await this.#copy(), count, copy => this.#place.open(copy))
+    return openAll(
+      count,
+      () => this.#copy(),
+      copy => this.#place.open(copy),
+    )
   }
 
   async expose(port: number): Promise<string> {
-    this.#check()
+    this.check()
     try {
       return await this.#place.remote.getEndpointUrl(port)
     } catch (error) {
@@ -113,42 +101,34 @@ export class OpenSandbox implements Sandbox {
     }
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#close()
-    return this.#closing
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close()
-  }
-
-  async #close(): Promise<void> {
-    // In its own turn, so that commands find the sandbox closing when they are told to end.
-    await Promise.resolve()
+  protected async shut(): Promise<void> {
     clearInterval(this.#renewal)
-    const { remote, copy } = this.#place
-    const running = [...this.#running]
-    for (const command of running) command.kill()
-    await remote.kill().catch(error => {
+    await this.#place.remote.kill().catch(error => {
       if (statusOf(error) !== 404) throw this.#error(error, 'closing the sandbox')
     })
-    await Promise.allSettled(running.map(command => command.result))
-    await copy?.release()
-    await remote.close()
+  }
+
+  protected async letGo(): Promise<void> {
+    await this.#place.copy?.release()
+    await this.#place.remote.close()
+  }
+
+  protected get called(): string {
+    return `The sandbox ${this.id}`
   }
 
   async #run(script: string, args: readonly string[], options: ShellOptions = {}): Promise<ShellResult> {
-    this.#check()
+    this.check()
     try {
       return await runScript(this.#place.remote, script, args, options)
     } catch (error) {
-      this.#check()
+      this.check()
       throw this.#error(error, 'running a script')
     }
   }
 
   async #copy(): Promise<SharedCopy> {
-    this.#check()
+    this.check()
     try {
       return await takeSnapshot(this.#place.remote)
     } catch (error) {
@@ -158,11 +138,5 @@ export class OpenSandbox implements Sandbox {
 
   #error(error: unknown, doing: string): RathError {
     return serverError(error, doing, this.#place.remote.connectionConfig.domain)
-  }
-
-  #check(): void {
-    if (this.#closing !== undefined) {
-      throw new RathError('sandbox-closed', `The sandbox ${this.id} is closed; open another one.`)
-    }
   }
 }

@@ -1,39 +1,38 @@
-import { type ErrorCode, RathError } from '../../../base/errors.ts'
+import { RathError } from '../../../base/errors.ts'
+import {
+  fateUnknown,
+  inWords,
+  isLost,
+  stateOf,
+  unreachable,
+  type Words,
+} from '../../../base/postgres/errors.ts'
 
-/** What the server says (SQLSTATE) that a caller can do something about, and what. */
-const known: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+const what = 'The store'
+const kept = '; what was acknowledged is kept'
+
+const words: Words = {
   '25006': [
     'store-read-only',
     'may only be read: connect to the primary server as a user who may write, or open it with readOnly.',
   ],
-  '28000': ['store-failed', 'refused this user. Check the address and the server’s pg_hba.conf.'],
-  '28P01': ['store-failed', 'refused the user or the password. Check both in the address.'],
-  '3D000': ['store-failed', 'names a database that does not exist. Create it with createdb, then try again.'],
   '42501': [
     'store-failed',
     'does not let this user do that. Grant it CREATE on the database, or all on the schema openrath and what is in it.',
   ],
   '53100': [
     'store-full',
-    'cannot grow: the server’s disk is full. Free some space there and try again; what was acknowledged is kept.',
-  ],
-  '53300': [
-    'store-busy',
-    'has no connection left. Try again, close other clients, or raise max_connections.',
+    `cannot grow: the server’s disk is full. Free some space there and try again${kept}.`,
   ],
   '55P03': [
     'store-busy',
     'is busy: another process has been writing for too long. Try again, or raise busyTimeout.',
   ],
-  '57P03': ['store-busy', 'is starting up or shutting down. Try again in a moment.'],
-  XX001: ['store-corrupt', 'is damaged. It was left as it is: restore a backup of the database.'],
   XX002: [
     'store-corrupt',
     'has a damaged index. Rebuild it with REINDEX SCHEMA openrath, or restore a backup of the database.',
   ],
 }
-
-const lostStates = new Set(['25P03', '57P01', '57P02', '57P05'])
 
 /** A transaction met another one's work and has to start over with fresh rows. */
 export class Overtaken extends Error {}
@@ -49,57 +48,29 @@ export function isFullHouse(error: unknown): boolean {
   return state === '53300' || state === '57P03'
 }
 
-/** The connection is gone, and with it every transaction that was not committed. */
-export function isLost(error: unknown): boolean {
-  if (!(error instanceof Error) || error instanceof RathError) return false
-  const state = stateOf(error)
-  if (state !== undefined) return lostStates.has(state) || state.startsWith('08')
-  const { code = '' } = error as NodeJS.ErrnoException
-  return (
-    /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_)/.test(code) ||
-    /^Connection |^Client /.test(error.message)
-  )
-}
-
 /** The error of `pg` or the server in our words; anything else passes unchanged. */
 export function toStoreError(error: unknown, url: string): unknown {
-  if (error instanceof RathError) return error
-  if (error instanceof Overtaken) return busy(url, error)
-  if (isLost(error)) return unreachable(error, url)
-  const state = stateOf(error)
-  if (state === undefined) return isPoolWait(error) ? busy(url, error as Error) : error
-  if (state === '40001' || state === '40P01') return busy(url, error as Error)
-  const [code, text] = known[state] ?? ['store-failed', `failed: ${(error as Error).message} (${state}).`]
-  return new RathError(code, `The store ${url} ${text}`, { cause: error, data: { url, sqlstate: state } })
+  if (isLost(error)) return unreachable(error, what, url, kept)
+  return isOvertaken(error) || isPoolWait(error) ? busy(url, error) : inWords(error, what, url, words)
 }
 
 /** For whatever goes wrong while connecting. */
 export function toConnectError(error: unknown, url: string): unknown {
   if (error instanceof RathError || stateOf(error) !== undefined || isPoolWait(error))
     return toStoreError(error, url)
-  return unreachable(error, url)
+  return unreachable(error, what, url, kept)
 }
 
 /** The connection broke between asking for the commit and hearing about it. */
 export function unknownFate(error: unknown, url: string): RathError {
-  return new RathError(
-    'store-unreachable',
-    `The connection to ${url} broke while it was committing: this may or may not have been kept. Putting a session ` +
-      'again is safe; before appending again, read the session, or append with `after`.',
-    { cause: error, data: { url, fate: 'unknown' } },
+  return fateUnknown(
+    error,
+    url,
+    'Putting a session again is safe; before appending again, read the session, or append with `after`.',
   )
 }
 
-function unreachable(error: unknown, url: string): RathError {
-  return new RathError(
-    'store-unreachable',
-    `The store ${url} cannot be reached (${error instanceof Error ? reason(error) : String(error)}). Check that the ` +
-      'server runs and that the address is right, then try again; what was acknowledged is kept.',
-    { cause: error, data: { url } },
-  )
-}
-
-function busy(url: string, cause: Error): RathError {
+function busy(url: string, cause: unknown): RathError {
   return new RathError(
     'store-busy',
     `The store ${url} is busy: others kept changing the same rows, or every connection is in use. Try again, or raise busyTimeout.`,
@@ -107,16 +78,6 @@ function busy(url: string, cause: Error): RathError {
   )
 }
 
-/** Trying several addresses of a host ends in an error without a message of its own. */
-function reason(error: Error): string {
-  return error.message || ((error as NodeJS.ErrnoException).code ?? error.name)
-}
-
 function isPoolWait(error: unknown): boolean {
   return error instanceof Error && error.message === 'timeout exceeded when trying to connect'
-}
-
-function stateOf(error: unknown): string | undefined {
-  const { code, severity } = (error ?? {}) as { code?: string; severity?: string }
-  return typeof code === 'string' && typeof severity === 'string' ? code : undefined
 }

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client, ClientConfig, Pool as PgPool, PoolClient } from 'pg'
-import { RathError } from '../../../base/errors.ts'
+import { isLost } from '../../../base/postgres/errors.ts'
+import { clientConfig, importPg, openPool, type Pg, rolledBack } from '../../../base/postgres/open.ts'
 import type { StoreOptions } from '../../spec.ts'
 import { shownAddress } from './address.ts'
 import { Connection, type TypeParser, type Value } from './connection.ts'
-import { isFullHouse, isLost, isOvertaken, toConnectError, toStoreError, unknownFate } from './errors.ts'
+import { isFullHouse, isOvertaken, toConnectError, toStoreError, unknownFate } from './errors.ts'
 
 export type PostgresOptions = Pick<StoreOptions, 'durability' | 'readOnly' | 'busyTimeout'>
 
@@ -34,24 +35,14 @@ export class Pool {
     this.#pg = pg
     this.#busyTimeout = busyTimeout
     this.#setup = [durability, String(wait), String(longestPauseMs), readOnly ? 'on' : 'off']
-    this.#config = {
-      connectionString: address,
-      connectionTimeoutMillis: wait,
-      keepAlive: true,
-      application_name: 'openrath',
-    }
+    this.#config = clientConfig(address, wait)
     const pipeline = { pipeline: true }
-    this.#pool = new pg.Pool({ ...this.#config, ...pipeline, max: mostConnections, allowExitOnIdle: true })
-    // An idle connection broke: the pool has dropped it already, and the next use makes a new one.
-    this.#pool.on('error', () => {})
-    // Without a listener from the start, a connection that breaks before its first query, or while it is lent, would end the process.
-    // Its queries fail anyway.
-    this.#pool.on('connect', client => client.on('error', () => {}))
+    this.#pool = openPool(pg, { ...this.#config, ...pipeline, max: mostConnections })
   }
 
   static async open(address: string, options: PostgresOptions): Promise<Pool> {
     shownAddress(address)
-    return new Pool(await importPg(), address, options)
+    return new Pool(await importPg('store'), address, options)
   }
 
   /** One statement outside a transaction. Run again when a connection that had been idle turns out to be dead. */
@@ -168,25 +159,3 @@ const setup = `
       ELSE 'on' END, false),
     set_config('lock_timeout', $2, false), set_config('idle_in_transaction_session_timeout', $3, false),
     set_config('default_transaction_read_only', $4, false), set_config('jit', 'off', false)`
-
-async function rolledBack(connection: Connection): Promise<boolean> {
-  return connection.query('ROLLBACK').then(
-    () => true,
-    () => false,
-  )
-}
-
-type Pg = Pick<typeof import('pg'), 'Pool' | 'Client' | 'types'>
-
-async function importPg(): Promise<Pg> {
-  try {
-    return (await import('pg')).default
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw cause
-    throw new RathError(
-      'missing-package',
-      'A PostgreSQL store needs the package pg, which is not installed: run `npm install pg`.',
-      { cause, data: { package: 'pg' } },
-    )
-  }
-}

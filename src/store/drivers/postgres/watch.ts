@@ -1,4 +1,4 @@
-import { isLost } from './errors.ts'
+import { isLost } from '../../../base/postgres/errors.ts'
 import type { ListeningClient, Pool } from './pool.ts'
 
 const channel = 'openrath_changed'
