@@ -1,4 +1,5 @@
 export type { ConformanceCase } from './conformance.ts'
+export { type FakeClock, fakeClock } from './fake-clock.ts'
 export { type MemoryTestOptions, testMemory } from './memory.ts'
 export { type RecordedOptions, recorded } from './recorded.ts'
 export { type RecordedRuns, type RecordedRunsOptions, recordedRuns } from './recorded-runs.ts'

@@ -289,12 +289,21 @@ const runtimeTypes = [
   'WriteOptions',
 ]
 
-const testingValues = ['recorded', 'recordedRuns', 'scripted', 'testMemory', 'testSandbox', 'testStore']
+const testingValues = [
+  'fakeClock',
+  'recorded',
+  'recordedRuns',
+  'scripted',
+  'testMemory',
+  'testSandbox',
+  'testStore',
+]
 
 const testingTypes = [
   'Answer',
   'AnswerScript',
   'ConformanceCase',
+  'FakeClock',
   'MemoryTestOptions',
   'OpenStore',
   'RecordedOptions',
