@@ -1,6 +1,6 @@
 import { RathError, show } from '../base/errors.ts'
 import type { Committed, Hit, Memory } from '../memory/spec.ts'
-import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resolve.ts'
+import { type ModelLike, type ResolvedModel, resolveLater } from '../model/resolve.ts'
 import { checkAutoCompress } from '../run/auto-compress.ts'
 import type { CallOptions } from '../run/context.ts'
 import { currentContext } from '../run/context.ts'
@@ -45,7 +45,7 @@ export class Agent<Output = unknown> extends Workflow {
     Object.defineProperty(this, 'name', { value: name ?? new.target.name, configurable: true })
     this.description = description
     this.prompt = prompt === '' ? Session.create('empty') : Session.fromAgentPrompt(prompt)
-    this.#model = resolveModel(model ?? provider)
+    this.#model = resolveLater(model ?? provider)
     this.maxRounds = maxRounds
     if (options.autoCompress) checkAutoCompress(options.autoCompress)
     this.#options = options
@@ -60,7 +60,7 @@ export class Agent<Output = unknown> extends Workflow {
   }
 
   set model(model: ModelLike) {
-    this.#model = resolveModel(model)
+    this.#model = resolveLater(model)
   }
 
   get param(): AgentParam {
@@ -152,13 +152,14 @@ export class Agent<Output = unknown> extends Workflow {
         `Call the agent itself, ${this.name}(session), and not its forward.`,
       )
     }
-    const { retry = this.model.retry ?? {} } = this.#options
+    const model = context.runtime.models.instead(this.#model)
+    const { retry = model.retry ?? {} } = this.#options
     return runLoop(
       {
         prompt: this.prompt,
-        model: this.model,
+        model,
         tools: this.#tools,
-        settings: this.model.settings,
+        settings: model.settings,
         retry,
         maxRounds: this.maxRounds,
         output: this.#output,

@@ -1,6 +1,6 @@
 import { RathError, show } from '../base/errors.ts'
 import type { Provider } from '../model/provider.ts'
-import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resolve.ts'
+import { type ModelLike, type ResolvedModel, resolveLater } from '../model/resolve.ts'
 import type { RetryOptions } from '../model/retry.ts'
 import { recorded } from '../run/aside.ts'
 import { BudgetSpent } from '../run/ask.ts'
@@ -48,7 +48,7 @@ export class Compressor extends Workflow {
       throw new RathError('invalid-argument', `maxInput is a number of tokens, not ${show(maxInput)}.`)
     }
     this.instruction = instruction
-    this.model = resolveModel(model ?? provider)
+    this.model = resolveLater(model ?? provider)
     this.keep = checkKeep(keep)
     this.maxInput = maxInput
     this.#retry = retry
@@ -80,7 +80,8 @@ export class Compressor extends Workflow {
   }
 
   async #compress(recorder: Recorder, context: RunContext): Promise<void> {
-    const { model, instruction, keep, maxInput } = this
+    const { instruction, keep, maxInput } = this
+    const model = context.runtime.models.instead(this.model)
     const { spent } = context.budget
     if (spent) return stop(recorder, spent)
     const retry = this.#retry ?? model.retry ?? {}

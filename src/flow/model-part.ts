@@ -1,4 +1,4 @@
-import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resolve.ts'
+import { type ModelLike, type ResolvedModel, resolveLater } from '../model/resolve.ts'
 
 /**
  * What a workflow holds that asks a model and is called otherwise than a workflow. It belongs in the tree of the workflow that holds
@@ -21,7 +21,7 @@ export abstract class ModelPart {
   protected abstract called(...given: unknown[]): unknown
 
   to(model: ModelLike): this {
-    this.model = resolveModel(model)
+    this.model = resolveLater(model)
     return this
   }
 

@@ -2,7 +2,7 @@ import { digestOf } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { Provider } from '../model/provider.ts'
-import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resolve.ts'
+import { type ModelLike, type ResolvedModel, resolveLater } from '../model/resolve.ts'
 import type { RetryOptions } from '../model/retry.ts'
 import type { ModelAnswer, ModelRequest } from '../model/spec.ts'
 import { askAside, quiet, recorded } from '../run/aside.ts'
@@ -68,7 +68,7 @@ export class Selector extends ModelPart {
     if (!Number.isSafeInteger(limit) || limit < 1) {
       throw new RathError('invalid-argument', `limit must be a whole number from 1, not ${show(limit)}.`)
     }
-    this.model = resolveModel(model ?? provider)
+    this.model = resolveLater(model ?? provider)
     this.instruction = instruction
     this.limit = limit
     this.#retry = retry
@@ -144,15 +144,17 @@ export class Selector extends ModelPart {
     recorder: Recorder,
     context: RunContext,
   ): Promise<ModelAnswer> {
-    const { settings, retry = {} } = this.model
+    const whom = context.runtime.models.instead(this.model)
+    const { settings, retry = {} } = whom
     for (;;) {
       try {
         const form = forms[0] as Form
         const { tools = [], ...rest } = form
         const request = () => ({ messages, settings, tools, ...rest })
         const about = { instruction: this.instruction, question: asked, settings, ...aboutForm(form) }
-        const model = quiet(this.model)
-        return await askAside({ model, retry: this.#retry ?? retry, about, request }, recorder, context)
+        const asking = { model: quiet(whom), retry: this.#retry ?? retry, about, request }
+        const answer = await askAside(asking, recorder, context)
+        return { ...answer, model: answer.model ?? whom.id }
       } catch (error) {
         const isRefused = error instanceof RathError && error.code === 'model-rejected'
         if (!isRefused || forms.length === 1) throw error

@@ -1,4 +1,4 @@
-import { type ModelLike, resolveModel } from '../model/resolve.ts'
+import { type ModelLike, resolveLater } from '../model/resolve.ts'
 import { call, type SessionInput } from '../run/call.ts'
 import type { CallOptions, RunContext } from '../run/context.ts'
 import { CallForwardContext, type ForwardContext } from '../run/effect.ts'
@@ -95,7 +95,7 @@ export abstract class Workflow {
 
   /** Gives everything in the tree that has a model this one, and returns the workflow. */
   to(modelOrProvider: ModelLike): this {
-    const model = resolveModel(modelOrProvider)
+    const model = resolveLater(modelOrProvider)
     for (const module of new Set(this.namedModules().values())) {
       if (module instanceof ModelPart) module.to(model)
       else if ('model' in module && module.model !== undefined) module.model = model

@@ -21,6 +21,8 @@ export interface ResolvedModel extends Model {
   readonly settings: ModelSettings
   readonly retry?: RetryOptions | undefined
   readonly budget?: ProviderBudget | undefined
+  /** The name that it was asked for by. */
+  readonly named?: string | undefined
   /** What it was made of, where that was a provider or a name. */
   readonly provider?: Provider
   /**
@@ -43,13 +45,31 @@ export interface ResolveOptions {
  */
 export function resolveModel(like: ModelLike | undefined, options: ResolveOptions = {}): ResolvedModel {
   if (like instanceof Provider) return new ProviderModel(like, labelOf(like), options)
-  if (like === undefined || typeof like === 'string') return resolveName(like, options)
+  if (like === undefined || typeof like === 'string')
+    return Object.assign(resolveName(like, options), { named: like })
   if (isAiSdkModel(like)) return asResolved(fromAiSdk(like, { prices: options.prices }))
   if (typeof like?.answer === 'function' && typeof like.id === 'string') return asResolved(like)
   throw new RathError(
     'invalid-argument',
     `${show(like)} is not a model. Give a name such as 'openai/gpt-5.5', a Provider, an AI SDK language model, or an object with id and answer().`,
   )
+}
+
+/**
+ * The same for a part of a workflow, which may be called where somebody says what its name stands for (`createRuntime({ models })`): a
+ * name that nothing here knows is refused when it is first asked.
+ */
+export function resolveLater(like: ModelLike | undefined): ResolvedModel {
+  try {
+    return resolveModel(like)
+  } catch (error) {
+    const isUnknown = error instanceof RathError && error.code === 'unknown-model'
+    if (!isUnknown || typeof like !== 'string' || like === '') throw error
+    const refuse = (): never => {
+      throw error
+    }
+    return { id: like, named: like, settings: {}, credentials: refuse, answer: async () => refuse() }
+  }
 }
 
 function asResolved(model: Model): ResolvedModel {
@@ -65,7 +85,7 @@ function labelOf({ kind, model, baseURL }: Provider): string {
 }
 
 /** `kind/model`, `name-in-the-config/model`, a name in the config, or the bare name of a model. */
-function resolveName(name: string | undefined, options: ResolveOptions): ResolvedModel {
+function resolveName(name: string | undefined, options: ResolveOptions): ProviderModel {
   const surroundings = options.surroundings ?? processSurroundings()
   const slash = name?.indexOf('/') ?? -1
   const prefix = name?.slice(0, Math.max(0, slash)) ?? ''
@@ -137,6 +157,7 @@ class ProviderModel implements ResolvedModel {
   readonly retry: RetryOptions | undefined
   readonly budget: ProviderBudget | undefined
   readonly provider: Provider
+  named: string | undefined
   readonly #options: ResolveOptions
   #opening: Promise<{ model: Model; connection: Connection }> | undefined
 

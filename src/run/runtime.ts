@@ -1,5 +1,6 @@
 import { RathError, show } from '../base/errors.ts'
 import type { MemoryBackend } from '../memory/spec.ts'
+import type { ModelLike } from '../model/resolve.ts'
 import type { SandboxBackend } from '../sandbox/spec.ts'
 import type { Session } from '../session/session.ts'
 import type { GcOptions, GcReport, RunStore, Store, StoreOptions } from '../store/spec.ts'
@@ -7,6 +8,7 @@ import { type ApprovalAnswer, decideApproval } from './decide.ts'
 import { usualLease } from './journal.ts'
 import { lazySessions } from './lazy-sessions.ts'
 import { Memories, type MemoriesOptions } from './memory/memories.ts'
+import { Models } from './models.ts'
 import { openStore } from './open-store.ts'
 import { Places } from './place/places.ts'
 import { serveFiles } from './place/session-files.ts'
@@ -34,6 +36,8 @@ export interface Runtime extends AsyncDisposable {
   readonly places: Places
   /** The memories of agents; each is opened when first needed. */
   readonly memories: Memories
+  /** What names of models stand for in it. */
+  readonly models: Models
   /** What follows its runs; nothing unless telemetry was asked for and somebody is told. */
   readonly tracing: Tracing | undefined
   /**
@@ -86,6 +90,8 @@ export interface RuntimeOptions extends Pick<StoreOptions, 'redact'> {
   readonly workspaces?: string | false
   /** Besides `local`, `postgres` and `openviking`. */
   readonly memories?: readonly MemoryBackend[]
+  /** What names of models stand for, before the environment and the config file: `{ 'openai/gpt-5.5': scripted([…]), fast: provider }`. */
+  readonly models?: Readonly<Record<string, ModelLike>>
   /** Lets memories find by meaning: an AI SDK embedding model, or an embedder of your own. */
   readonly embed?: MemoriesOptions['embed']
   /** Milliseconds that a run counts as driven after its process was last heard of; 15,000 by default. */
@@ -104,6 +110,7 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
     memories: options.memories,
     ...(options.embed && { embed: options.embed }),
   })
+  const models = new Models(options.models)
   const files = serveFiles(places)
   let opened: Promise<Store> | undefined
   const open = () => {
@@ -133,6 +140,7 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
     lease,
     places,
     memories,
+    models,
     get tracing() {
       return telemetry?.heard
     },

@@ -1,7 +1,7 @@
 import { digestOf } from '../../base/digest.ts'
 import { type Json, type JsonObject, toJson } from '../../base/json.ts'
 import type { Committed, Memory, MemoryStore, NewMemory } from '../../memory/spec.ts'
-import { type ModelLike, resolveModel } from '../../model/resolve.ts'
+import { type ModelLike, resolveLater } from '../../model/resolve.ts'
 import type { Model, ModelAnswer, ModelRequest } from '../../model/spec.ts'
 import type { ChunkInput } from '../../session/chunk.ts'
 import type { Session } from '../../session/session.ts'
@@ -41,7 +41,10 @@ export async function commitTo(
   context: RunContext | undefined,
 ): Promise<CommitDone> {
   const session = await memory.clean(given)
-  if (model !== undefined) return extractTo(memory, session, resolveModel(model), options, context)
+  if (model !== undefined) {
+    const own = resolveLater(model)
+    return extractTo(memory, session, context?.runtime.models.instead(own) ?? own, options, context)
+  }
   const where = options.scope === undefined ? {} : { scope: options.scope }
   const request = { op: 'commit', memory: memory.name, ...where }
   return passMemory(context, session, request, 'idempotent', async () => {
