@@ -10,7 +10,7 @@ afterEach(() => {
 })
 
 /** What keeps this process alive besides the test runner itself. */
-function resources(): Record<string, number> {
+function resources() {
   const counts: Record<string, number> = {}
   for (const name of process.getActiveResourcesInfo()) counts[name] = (counts[name] ?? 0) + 1
   return {
@@ -120,7 +120,10 @@ test('cancelled at every stage, a dispatch ends and leaves no listener and no ti
     expect(outcomes, stage).toHaveLength(3)
     for (const outcome of outcomes) expect(outcome, stage).toMatchObject({ error: 'cancelled' })
     expect(getEventListeners(signal, 'abort'), stage).toEqual([])
-    expect(resources(), stage).toEqual(before)
+    // What the test runner holds may go meanwhile.
+    const after = resources()
+    for (const name of ['timers', 'processes', 'sockets'] as const)
+      expect(after[name], `${stage}: ${name}`).toBeLessThanOrEqual(before[name])
   }
 })
 

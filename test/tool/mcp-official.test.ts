@@ -181,7 +181,9 @@ test('nothing is left behind: no process and no timer', async () => {
     await outcomeOf(named(used, 'echo'), { message: 'hi' })
     await used.close()
     await expect
-      .poll(() => process.getActiveResourcesInfo().filter(name => name !== 'Immediate').length)
+      .poll(() => process.getActiveResourcesInfo().filter(name => name !== 'Immediate').length, {
+        timeout: 20_000,
+      })
       .toBeLessThanOrEqual(before)
   }
 })
