@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isBusy } from './errors.ts'
+import { prepareNumbered } from './numbered.ts'
 
 /** One connection: prepared statements kept, errors in our words, waiting for other writers without blocking the event loop. */
 export abstract class Connection {
@@ -18,7 +19,7 @@ export abstract class Connection {
   sql(text: string): StatementSync {
     let statement = this.#statements.get(text)
     if (statement === undefined) {
-      statement = this.db.prepare(text)
+      statement = prepareNumbered(this.db, text)
       this.#statements.set(text, statement)
     }
     return statement

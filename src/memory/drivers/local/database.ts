@@ -3,14 +3,8 @@ import { Connection } from '../../../base/sqlite/connection.ts'
 import { checkFileFormat, migrateFile } from '../../../base/sqlite/format.ts'
 import { createFile, openDatabase, setDurability } from '../../../base/sqlite/open.ts'
 import { toMemoryError } from './errors.ts'
+import type { DatabaseOptions } from './options.ts'
 import { format } from './schema.ts'
-
-export interface DatabaseOptions {
-  /** `full` (default) survives a power cut; `normal` every crash of the process. */
-  readonly durability?: 'normal' | 'full'
-  /** Milliseconds to wait for another process. Default 30,000. */
-  readonly busyTimeout?: number
-}
 
 export type Value = string | number | null | Uint8Array
 export type Row = Record<string, Value>
