@@ -1,12 +1,19 @@
 // The smallest agent, streaming. With OPENAI_API_KEY or ANTHROPIC_API_KEY set it asks a real model; without, a scripted one.
-import { Agent, configure, type ModelLike, Session } from 'openrath'
+import { Agent, configure, Session } from 'openrath'
 import { scripted } from 'openrath/testing'
+import { modelOr } from './model.ts'
 
 // Sessions are kept in `.openrath/rath.db` unless you say otherwise; here they go when the program ends.
 await using _runtime = configure({ store: 'memory:' })
 
-const agent = new Agent('You are a friendly guide. Answer in one sentence.', {
-  model: pickModel(),
+const script = scripted([
+  { deltas: ['A session ', 'is an immutable chain ', 'of everything said and done.'] },
+  'As little as one small object, however long the history is.',
+])
+const about =
+  'In OpenRath a session is an immutable chain of all that was said and done; a fork shares it and costs one small object.'
+const agent = new Agent(`You are a friendly guide. ${about} Answer in one sentence.`, {
+  model: modelOr(script), // or the name of one, such as 'openai/gpt-5.5'
   name: 'guide',
   builtins: false, // it needs no files and no commands
 })
@@ -31,13 +38,3 @@ console.log(`tokens: ${session.usage.inputTokens} in, ${session.usage.outputToke
 // Go on by calling it again with what it made.
 const more = await agent(session.user('And what does a fork cost?'))
 console.log(`then: ${more.text}`)
-
-function pickModel(): ModelLike {
-  const { OPENAI_API_KEY, OPENAI_DEFAULT_MODEL, ANTHROPIC_API_KEY, ANTHROPIC_DEFAULT_MODEL } = process.env
-  if (OPENAI_API_KEY) return OPENAI_DEFAULT_MODEL ?? 'openai/gpt-5.5'
-  if (ANTHROPIC_API_KEY) return ANTHROPIC_DEFAULT_MODEL ?? 'anthropic/claude-opus-5-5'
-  return scripted([
-    { deltas: ['A session ', 'is an immutable chain ', 'of everything said and done.'] },
-    'As little as one small object, however long the history is.',
-  ])
-}

@@ -1,15 +1,16 @@
-// The built-in tools: an agent reads, edits and runs a real program in a folder. The model is scripted; the rest is real.
+// The built-in tools: an agent reads, edits and runs a real program in a folder. Without a key the model is scripted; the rest is real.
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Agent, configure, Session } from 'openrath'
 import { scripted } from 'openrath/testing'
+import { modelOr } from './model.ts'
 
 const runtime = configure({ store: 'memory:' })
 const folder = await mkdtemp(join(tmpdir(), 'openrath-example-'))
 await writeFile(join(folder, 'add.js'), 'console.log(2 - 2)\n')
 
-const model = scripted([
+const script = scripted([
   {
     toolCalls: [
       { name: 'list_workspace_files' },
@@ -28,13 +29,19 @@ const model = scripted([
 ])
 
 // All built-in tools are there by default; this agent gets four of them.
-const mender = new Agent('You mend programs.', {
-  model,
-  builtins: ['list_workspace_files', 'search_workspace', 'edit_workspace_file', 'run_shell_command'],
-})
+const mender = new Agent(
+  'You mend programs: run them, search for what is wrong, edit it, and run them again.',
+  {
+    model: modelOr(script),
+    builtins: ['list_workspace_files', 'search_workspace', 'edit_workspace_file', 'run_shell_command'],
+  },
+)
 
 // `to` says where the tools work. Nothing is opened until a tool asks for it.
-const session = Session.fromUserMessage('add.js prints 0 and should print 4.').to('local', folder)
+const session = Session.fromUserMessage('`node add.js` prints 0 and should print 4. Mend it.').to(
+  'local',
+  folder,
+)
 const mended = await mender(session)
 
 for (const chunk of mended.chunks) {
@@ -45,12 +52,18 @@ console.log(`file: ${(await readFile(join(folder, 'add.js'), 'utf8')).trim()}`)
 
 // A path that leads out of the folder is a failure the model reads, and the run goes on.
 const curious = new Agent('You look around.', {
-  model: scripted([
-    { toolCalls: [{ name: 'read_workspace_file', args: { path: '../secret.txt' } }] },
-    'I may not.',
-  ]),
+  model: modelOr(
+    scripted([
+      { toolCalls: [{ name: 'read_workspace_file', args: { path: '../secret.txt' } }] },
+      'I may not.',
+    ]),
+  ),
+  builtins: ['read_workspace_file'],
 })
-console.log(`refused: ${(await curious(session)).chunks.at(-2)?.text.replace(folder, '…')}`)
+const tried = await curious(session.user('Now read ../secret.txt and tell me what happens.'))
+for (const chunk of tried.chunks) {
+  if (chunk.kind === 'tool-result') console.log(`refused: ${chunk.text.replace(folder, '…')}`)
+}
 
 await runtime.close()
 await rm(folder, { recursive: true })

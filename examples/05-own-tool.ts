@@ -1,7 +1,8 @@
-// A tool of your own: a description, a schema, a function. What the model writes is checked before your code sees it.
+// A tool of your own: a description, a schema, a function. What the model writes is checked before your code sees it. Without a key the model is scripted.
 import { Agent, configure, Session, tool } from 'openrath'
 import { scripted } from 'openrath/testing'
 import { z } from 'zod'
+import { modelOr } from './model.ts'
 
 await using _runtime = configure({ store: 'memory:' })
 
@@ -38,13 +39,20 @@ const reserve = tool({
   },
 })
 
-const model = scripted([
+const script = scripted([
   { toolCalls: ['lamp', 'chair', 'sofa'].map(article => ({ name: 'in_stock', args: { article } })) },
-  { toolCalls: [{ name: 'reserve', args: { article: 'lamp', count: 'two' } }] },
+  { toolCalls: [{ name: 'reserve', args: { article: 'lamp', count: 'two' } }] }, // a slip: it reads what is wrong and mends it
   { toolCalls: [{ name: 'reserve', args: { article: 'lamp', count: 2 } }] },
   'Two lamps are yours. We have no chairs, and no sofas at all.',
 ])
-const clerk = new Agent('You sell furniture.', { model, tools: [inStock, reserve], builtins: false })
+const clerk = new Agent(
+  'You sell furniture. See what is in stock, then reserve what there is of the order.',
+  {
+    model: modelOr(script),
+    tools: [inStock, reserve],
+    builtins: false,
+  },
+)
 
 const session = await clerk(Session.fromUserMessage('Two lamps, a chair and a sofa, please.'), {
   approve: ({ tool, args }) => {

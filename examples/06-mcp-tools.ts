@@ -1,6 +1,7 @@
-// Tools of another program, over MCP: the official `server-everything`, started here and ended with everything it started.
+// Tools of another program, over MCP: the official `server-everything`, started here and ended with everything it started. Without a key the model is scripted.
 import { Agent, configure, mcpTools, Session } from 'openrath'
 import { scripted } from 'openrath/testing'
+import { modelOr } from './model.ts'
 
 await using _runtime = configure({ store: 'memory:' })
 
@@ -16,7 +17,7 @@ await using server = await mcpTools(
 console.log(`connected: ${server.name}`)
 for (const { name, description } of server.tools) console.log(`- ${name}: ${description}`)
 
-const model = scripted([
+const script = scripted([
   {
     toolCalls: [
       { name: 'get-sum', args: { a: 19, b: 23 } },
@@ -27,9 +28,15 @@ const model = scripted([
   },
   'Done.',
 ])
-const agent = new Agent('Use the tools.', { model, tools: server.tools, builtins: false })
+const agent = new Agent('Use the tools, all in one turn.', {
+  model: modelOr(script),
+  tools: server.tools,
+  builtins: false,
+})
 
-const pending = agent(Session.fromUserMessage('Try everything.'))
+const task =
+  'Add 19 and 23, look up the weather in Chicago, start a long-running operation of 0.2 seconds in 2 steps, and echo hello.'
+const pending = agent(Session.fromUserMessage(task))
 for await (const event of pending) {
   if (event.type === 'tool-progress') console.log(`progress: ${JSON.stringify(event.data)}`)
 }

@@ -1,6 +1,7 @@
-// A long conversation made short: the model is shown a summary, and the record keeps every word. The models are scripted.
+// A long conversation made short: the model is shown a summary, and the record keeps every word. Without a key the models are scripted.
 import { Agent, Compressor, configure, restore, Session, tool } from 'openrath'
 import { scripted } from 'openrath/testing'
+import { modelOr } from './model.ts'
 
 await using _runtime = configure({ store: 'memory:' })
 
@@ -14,7 +15,7 @@ console.log(`before: ${long.length} chunks, ${long.messages().length} messages`)
 
 // A compressor is a layer like any other. `keep` leaves the end as it is.
 const compressor = new Compressor('Keep what was decided and what is open.', {
-  model: scripted(['The hall is taken until six from Monday to Friday; the weekend is open.']),
+  model: modelOr(scripted(['The hall is taken until six from Monday to Friday; the weekend is open.'])),
   keep: 2,
 })
 const short = await compressor(long)
@@ -39,20 +40,23 @@ const page = tool({
     `Page ${number}. ${'They spoke about the weather at length. '.repeat(40)}`,
 })
 let number = 0
-const reader = new Agent('Read the minutes.', {
+const reader = new Agent('Read the minutes page by page, one page a turn. There are four.', {
   name: 'reader',
   // Its model writes the summaries, too: a request without tools asks for one.
-  model: scripted(({ tools }) => {
-    if (tools.length === 0) return 'So far: the weather.'
-    return ++number > 4
-      ? 'They spoke about the weather.'
-      : { toolCalls: [{ name: 'page', args: { number } }] }
-  }),
+  model: modelOr(
+    scripted(({ tools }) => {
+      if (tools.length === 0) return 'So far: the weather.'
+      return ++number > 4
+        ? 'They spoke about the weather.'
+        : { toolCalls: [{ name: 'page', args: { number } }] }
+    }),
+  ),
   tools: [page],
+  maxRounds: 12,
   builtins: false,
   autoCompress: { above: 700 },
 })
-const read = await reader(Session.fromUserMessage('What do the minutes say?'))
+const read = await reader(Session.fromUserMessage('What do the minutes say? One sentence.'))
 const times = read.chunks.filter(chunk => chunk.kind === 'compress').length
 console.log(
   `${reader.name}: ${read.text} (summaries on the way: ${times}; chunks on the record: ${read.length})`,

@@ -1,4 +1,5 @@
 // One agent, many models: names, a Provider with an address of its own, and a model that you write yourself.
+// Nothing is scripted: the first two are real where their key is set, and say what is missing where it is not.
 import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { Agent, configure, type Model, type ModelLike, Provider, priceOf, RathError, Session } from 'openrath'

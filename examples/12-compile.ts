@@ -1,6 +1,10 @@
-// What a tree of agents needs and what is wrong with it, before a token is spent. Nothing is asked and nothing is loaded.
+// What a tree of agents needs and what is wrong with it, before a token is spent. Nothing is asked and nothing is loaded:
+// a key in the environment changes the name of the model, and where its key was found.
 import { Agent, Compressor, Selector, type Session, tool, Workflow } from 'openrath'
 import { scripted } from 'openrath/testing'
+import { modelOr } from './model.ts'
+
+const model = modelOr(scripted([]))
 
 const refund = tool({
   name: 'refund',
@@ -12,17 +16,17 @@ const refund = tool({
 
 class Shop extends Workflow {
   override description = 'Answers customers.'
-  desk = new Selector({ model: scripted([]) })
+  desk = new Selector({ model })
   clerk = new Agent('Sell things.', {
     description: 'Sells.',
-    model: scripted([]),
+    model,
     memory: 'local',
     builtins: ['read_workspace_file', 'run_shell_command'],
     budget: { cost: 2, rounds: 20 },
   })
   // A mistake: there is no key for this model here.
   cashier = new Agent('Take money.', { model: 'azure/till', tools: [refund], builtins: false })
-  minutes = new Compressor('Keep what was sold.', { model: scripted([]) })
+  minutes = new Compressor('Keep what was sold.', { model })
 
   async forward(session: Session) {
     const next = await this.desk(session, this.clerk, this.cashier)

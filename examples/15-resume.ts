@@ -1,20 +1,30 @@
-// A process dies in the middle of a run; another one goes on where it stood. Nothing is paid or sent twice. Scripted models, a real crash.
+// A process dies in the middle of a run; another one goes on where it stood. Nothing is paid or sent twice.
+// Without a key the models are scripted; the crash is real.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Agent, createRuntime, effect, Session, Workflow } from 'openrath'
 import { scripted } from 'openrath/testing'
+import { modelOr } from './model.ts'
 
 const says = (who: string, answer: string) =>
-  scripted(() => {
-    console.log(`${who} is asked`)
-    return answer
-  })
+  modelOr(
+    scripted(() => {
+      console.log(`${who} is asked`)
+      return answer
+    }),
+  )
 
 export class Order extends Workflow {
-  clerk = new Agent('Take the order.', { model: says('clerk', 'One lamp, 40 euros.'), builtins: false })
-  packer = new Agent('Pack it.', { model: says('packer', 'Packed, with a bow.'), builtins: false })
+  clerk = new Agent('Take the order: a lamp is 40 euros. One sentence.', {
+    model: says('clerk', 'One lamp, 40 euros.'),
+    builtins: false,
+  })
+  packer = new Agent('Pack what was ordered, and say how. One sentence.', {
+    model: says('packer', 'Packed, with a bow.'),
+    builtins: false,
+  })
 
   async forward(session: Session) {
     session = await this.clerk(session)
@@ -45,7 +55,10 @@ if (given !== undefined) {
   console.log(`the run is ${(await runtime.runs.get('order-1')).status}`)
   const out = await runtime.resume('order-1', new Order())
   console.log(`second process: ${out.text}`)
-  console.log(`the run is ${(await runtime.runs.get('order-1')).status}`)
+  const { status, paid } = await runtime.report('order-1')
+  console.log(
+    `the run is ${status}; both processes together did ${paid.calls} things: two answers, one charge`,
+  )
 
   // Without a workflow it loads the code that the run names. This one is done, and gives what it made.
   console.log(`resumed again, the same session: ${(await runtime.resume('order-1')).id === out.id}`)

@@ -1,12 +1,23 @@
-// A call that needs a person parks the run. Somebody decides, in another process if need be, and the run goes on. Scripted model.
+// A call that needs a person parks the run. Somebody decides, in another process if need be, and the run goes on. Without a key the model is scripted.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Agent, createRuntime, type OpenApproval, RathError, Session, tool } from 'openrath'
+import {
+  Agent,
+  type ApprovalAnswer,
+  createRuntime,
+  type OpenApproval,
+  RathError,
+  Session,
+  tool,
+} from 'openrath'
 import { scripted } from 'openrath/testing'
+import { modelOr } from './model.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'openrath-example-'))
 const open = () => createRuntime({ store: `sqlite:${join(folder, 'rath.db')}` })
+
+type Bill = { to: string; euros: number }
 
 const pay = tool({
   name: 'pay',
@@ -17,52 +28,61 @@ const pay = tool({
     required: ['to', 'euros'],
   },
   approval: ({ euros }) => euros > 10, // small ones need nobody
-  run: ({ to, euros }: { to: string; euros: number }) => `${euros} euros paid to ${to}`,
+  run: ({ to, euros }: Bill) => `${euros} euros paid to ${to}`,
 })
-const bills = [
+const bills: Bill[] = [
   { to: 'baker', euros: 5 },
   { to: 'mason', euros: 900 },
   { to: 'stranger', euros: 400 },
 ]
 /** Answers by what it is shown, so that it does not matter which process asks. */
-const model = scripted(({ messages }) =>
+const script = scripted(({ messages }) =>
   messages.at(-1)?.role === 'tool'
     ? 'That is all.'
     : { toolCalls: bills.map(args => ({ name: 'pay', args })) },
 )
-const clerk = () => new Agent('Pay what is due.', { name: 'clerk', model, tools: [pay], builtins: false })
-
-// Monday: the run does what it may, asks for the rest, and parks. The process may end.
-{
-  await using runtime = open()
-  const pending = runtime.run(clerk(), Session.fromUserMessage('Pay the bills.'), { id: 'bills' })
-  const error = await pending.catch((thrown: unknown) => thrown)
-  if (!(error instanceof RathError)) throw new Error('nobody was asked')
-  console.log(`${error.code}, the run is ${(await runtime.runs.get('bills')).status}`)
-  const asked = error.data.approvals as unknown as OpenApproval[]
-  const about = (who: string) => asked.find(({ args }) => JSON.stringify(args).includes(who)) as OpenApproval
-  for (const who of ['mason', 'stranger'])
-    console.log(`asked: ${about(who).question} ${JSON.stringify(about(who).args)}`)
-
-  // Wednesday: somebody decides. `digest` makes sure that it is about what was shown.
-  const { approval, digest } = about('mason')
-  const half = { to: 'mason', euros: 450 }
-  const decided = { verdict: 'edited', by: 'ada', reason: 'half now', edit: half, digest } as const
-  await runtime.decide('bills', approval, decided)
-  await runtime.decide('bills', about('stranger').approval, {
-    verdict: 'rejected',
-    by: 'ada',
-    reason: 'who is that?',
+const clerk = () =>
+  new Agent('Pay every bill with a call of its own, all in one turn. What was refused stays so.', {
+    name: 'clerk',
+    model: modelOr(script),
+    tools: [pay],
+    builtins: false,
   })
+
+/** Ada decides. `digest` makes sure that it is about what she was shown. */
+function decide({ args, digest }: OpenApproval): ApprovalAnswer {
+  const { to, euros } = args as Bill
+  return to === 'stranger'
+    ? { verdict: 'rejected', by: 'ada', reason: 'who is that?', digest }
+    : { verdict: 'edited', by: 'ada', reason: 'half now', edit: { to, euros: euros / 2 }, digest }
 }
 
-// Thursday: it goes on where it stood. The baker is not paid again.
-await using runtime = open()
-const out = await runtime.resume('bills', clerk())
-for (const chunk of out.chunks) {
+// Monday: the run does what it may, asks for the rest, and parks. The process may end.
+let end: unknown
+{
+  await using runtime = open()
+  const task = `Pay the bills: ${JSON.stringify(bills)}`
+  end = await runtime.run(clerk(), Session.fromUserMessage(task), { id: 'bills' }).catch(error => error)
+}
+
+while (end instanceof RathError && end.code === 'run-waiting') {
+  // Wednesday: somebody decides.
+  await using runtime = open()
+  console.log(`${end.code}, the run is ${(await runtime.runs.get('bills')).status}`)
+  for (const asked of end.data.approvals as unknown as OpenApproval[]) {
+    console.log(`asked: ${asked.question} ${JSON.stringify(asked.args)}`)
+    await runtime.decide('bills', asked.approval, decide(asked))
+  }
+  // Thursday: it goes on where it stood. The baker is not paid again.
+  end = await runtime.resume('bills', clerk()).catch((error: unknown) => error)
+}
+
+if (!(end instanceof Session)) throw end
+for (const chunk of end.chunks) {
   if (chunk.kind === 'tool-result') console.log(`${chunk.tool}: ${chunk.text}`)
   if (chunk.kind === 'approval' && chunk.verdict)
     console.log(`${chunk.verdict} by ${chunk.decidedBy}: ${chunk.reason}`)
 }
-console.log(`the run is ${(await runtime.runs.get('bills')).status}: ${out.text}`)
+await using runtime = open()
+console.log(`the run is ${(await runtime.runs.get('bills')).status}: ${end.text}`)
 process.on('exit', () => rmSync(folder, { recursive: true }))

@@ -1,10 +1,12 @@
 // After the fact: one page that tells what happened, who wrote a line, and which step broke the tests. No model is asked for any of it.
+// For what happens before, one is: without a key a script.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { Agent, bisect, blame, configure, dossierHtml, dossierOf, Sequential, Session } from 'openrath'
+import { Agent, bisect, blame, configure, dossierHtml, dossierOf, Session, Workflow } from 'openrath'
 import { scripted } from 'openrath/testing'
+import { modelOr } from './model.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'openrath-example-'))
 const project = join(home, 'project')
@@ -13,22 +15,31 @@ const runtime = configure({ store: 'memory:', workspaces })
 mkdirSync(project)
 writeFileSync(join(project, 'price.js'), 'export const price = (net) => net\n')
 
-/** An agent that replaces a piece of price.js, as a model would ask for it. */
-const coder = (name: string, old: string, replacement: string) =>
-  new Agent(`You are ${name}.`, {
-    name,
-    model: scripted([
-      { toolCalls: [{ name: 'edit_workspace_file', args: { path: 'price.js', old, new: replacement } }] },
-      `${name} is done.`,
-    ]),
-  })
-const team = new Sequential(
-  coder('ann', 'export', '// With tax.\nexport'),
-  coder('bob', '=> net', '=> net + net * 0.2'),
-  coder('cy', 'net * 0.2', 'net * 20'),
-  coder('dee', 'With tax', 'Price with tax'),
-)
-const pending = runtime.run(team, Session.fromUserMessage('Add tax to prices.').to('local', project))
+const edits = [
+  ['ann', 'export', '// With tax.\nexport'],
+  ['bob', '=> net', '=> net + net * 0.2'],
+  ['cy', 'net * 0.2', 'net * 20'],
+  ['dee', 'With tax', 'Price with tax'],
+] as const
+
+/** Four agents, each told to replace a piece of price.js. */
+class Team extends Workflow {
+  async forward(session: Session) {
+    for (const [name, old, replacement] of edits) {
+      const edit = { path: 'price.js', old, new: replacement }
+      const script = scripted([{ toolCalls: [{ name: 'edit_workspace_file', args: edit }] }, 'Done.'])
+      const coder = new Agent('Make the one edit that you are asked for, and nothing else.', {
+        name,
+        model: modelOr(script),
+        builtins: ['read_workspace_file', 'edit_workspace_file'],
+      })
+      const [from, to] = [JSON.stringify(old), JSON.stringify(replacement)]
+      session = await coder(session.user(`${name}, replace ${from} in price.js by ${to}`))
+    }
+    return session
+  }
+}
+const pending = runtime.run(new Team(), Session.fromUserMessage('Add tax to prices.').to('local', project))
 const session = await pending
 
 // Blame: where each line comes from, and what was behind it.
@@ -45,7 +56,7 @@ const found = await bisect(
   { workspaces },
 )
 console.log(
-  `broken by ${found.first?.producer?.by}, ${found.probes.length} of ${found.states} states checked`,
+  `broken by ${found.first?.producer?.by ?? 'nobody'}, ${found.probes.length} of ${found.states} states checked`,
 )
 
 // The dossier: task, result, patch, who did what, tokens, and what all of that proves. One file, which opens offline.

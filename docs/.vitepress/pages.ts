@@ -37,9 +37,10 @@ const groups: readonly (readonly [text: string, paths: readonly string[]])[] = [
       'guides/*',
     ],
   ],
+  ['Agents', ['agents', 'workflows', 'containers', 'selector', 'compressor', 'approvals', 'testing']],
   [
-    'Agents',
-    ['agents', 'workflows', 'containers', 'selector', 'compressor', 'models', 'approvals', 'testing'],
+    'Models',
+    ['models', 'model-openai', 'model-anthropic', 'model-azure', 'model-openai-compatible', 'model*'],
   ],
   ['Tools', ['tools', 'builtin-tools', 'mcp', 'policy']],
   ['Sessions', ['session', 'workspaces', 'journal', 'evidence', 'dossier', 'telemetry']],

@@ -1,11 +1,16 @@
-// A debate with a judge: two sides argue on branches of their own, each told what the other said, and a judge reads both and decides.
+// A debate with a judge: two sides argue on branches of their own, each told what the other said, and a judge reads both and decides. Without a key the models are scripted.
 import { Agent, configure, Session } from 'openrath'
 import { scripted } from 'openrath/testing'
+import { modelOr } from '../model.ts'
 
 configure({ store: 'memory:' })
 
 const side = (name: string, stand: string, lines: string[]) =>
-  new Agent(`Argue ${stand}. Answer the other side.`, { name, model: scripted(lines), builtins: false })
+  new Agent(`Argue ${stand}. Answer the other side in one sentence.`, {
+    name,
+    model: modelOr(scripted(lines)),
+    builtins: false,
+  })
 
 const pro = side('pro', 'for a rewrite', [
   'The old code cannot be tested.',
@@ -16,9 +21,9 @@ const contra = side('contra', 'against a rewrite', [
   'Tests first is what I say; the rewrite can wait.',
 ])
 
-const judge = new Agent('Read both sides. Name the winner and say why.', {
+const judge = new Agent('Read both sides, pro and contra. Name the winner and say why.', {
   name: 'judge',
-  model: scripted(['{"winner":"contra","reason":"Both sides end with tests first."}']),
+  model: modelOr(scripted(['{"winner":"contra","reason":"Both sides end with tests first."}'])),
   output: {
     type: 'object',
     properties: { winner: { enum: ['pro', 'contra'] }, reason: { type: 'string' } },

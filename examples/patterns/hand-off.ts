@@ -1,6 +1,8 @@
 // Hand-off: one agent finds out, another answers, and the second sees the question and the findings but not the work behind them.
+// Without a key the models are scripted.
 import { Agent, configure, Session, tool } from 'openrath'
 import { scripted } from 'openrath/testing'
+import { modelOr } from '../model.ts'
 
 configure({ store: 'memory:' })
 
@@ -13,20 +15,21 @@ const search = tool({
     `12 pages mention ${words}; page 7 says: hold the button for ten seconds.`,
 })
 
-const researcher = new Agent('Look it up and note what matters.', {
+const researcher = new Agent('Look it up with search and note what matters.', {
   name: 'researcher',
-  model: scripted([
-    { toolCalls: [{ name: 'search', args: { words: 'reset' } }] },
-    'Page 7: hold the button for ten seconds.',
-  ]),
+  model: modelOr(
+    scripted([
+      { toolCalls: [{ name: 'search', args: { words: 'reset' } }] },
+      'Page 7: hold the button for ten seconds.',
+    ]),
+  ),
   tools: [search],
   builtins: false,
 })
 
-const writerModel = scripted(['To reset it, hold the button for ten seconds.'])
 const writer = new Agent('Answer the customer in one sentence.', {
   name: 'writer',
-  model: writerModel,
+  model: modelOr(scripted(['To reset it, hold the button for ten seconds.'])),
   builtins: false,
 })
 
@@ -38,5 +41,5 @@ const handedOver = researched.rewind(0).user(`Notes from ${researcher.name}: ${r
 const answered = await writer(handedOver)
 
 console.log(`researcher worked over ${researched.length} chunks`)
-console.log(`writer was shown ${writerModel.calls[0]?.messages.map(message => message.role).join(', ')}`)
+console.log(`writer was shown ${handedOver.length} of them`)
 console.log(`writer: ${answered.text}`)

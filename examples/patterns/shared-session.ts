@@ -1,11 +1,17 @@
 // A shared session with roles: several agents speak in turn on one record. Everyone reads everything, and every chunk says who said it.
+// Without a key the models are scripted.
 import { Agent, configure, Session } from 'openrath'
 import { scripted } from 'openrath/testing'
+import { modelOr } from '../model.ts'
 
 configure({ store: 'memory:' })
 
 const role = (name: string, task: string, lines: string[]) =>
-  new Agent(`You are the ${name}. ${task}`, { name, model: scripted(lines), builtins: false })
+  new Agent(`You are the ${name}. ${task} One sentence.`, {
+    name,
+    model: modelOr(scripted(lines)),
+    builtins: false,
+  })
 
 const architect = role('architect', 'Propose a design, then take up the objections.', [
   'One queue, one worker.',

@@ -1,7 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { entry, Project } from './make.ts'
 
@@ -104,6 +106,25 @@ test('for a program, the demo prints JSON and tells its story on the other strea
     { branch: 'quick', verdict: 'reject' },
   ])
   expect(existsSync(dossier)).toBe(true)
+})
+
+test('--open hands the dossier to whatever opens pages here', async () => {
+  const project = new Project()
+  const opened = join(project.home, 'opened')
+  // A pipe, so that reading waits for the program, which the demo does not.
+  expect(project.program('mkfifo', opened).status).toBe(0)
+  project.write('bin/xdg-open', `#!/bin/sh\nprintf %s "$1" > ${opened}\n`)
+  chmodSync(join(project.folder, 'bin/xdg-open'), 0o755)
+  const PATH = `${join(project.folder, 'bin')}:${process.env.PATH}`
+  const env = { ...project.env, TMPDIR: project.folder, PATH }
+  const child = spawn(process.execPath, [entry, 'demo', '--open', '--json'], { cwd: project.folder, env })
+  const [path, stdout, [status]] = await Promise.all([
+    readFile(opened, 'utf8'),
+    text(child.stdout),
+    once(child, 'close'),
+  ])
+  expect(status).toBe(0)
+  expect(path).toBe(JSON.parse(stdout).dossier)
 })
 
 test('--live without a key says what is missing and makes nothing', () => {

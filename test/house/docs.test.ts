@@ -1,7 +1,10 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { writtenPages } from '../../docs/.vitepress/pages.ts'
+import { withMeasured } from '../../scripts/docs-measured.ts'
+import { providerKinds } from '../../src/model/kind.ts'
+import { fragments } from './fragments.ts'
 import { blocksOf, runPage } from './pages.ts'
 import { run } from './run.ts'
 import { read, root } from './tree.ts'
@@ -18,23 +21,57 @@ for (const page of withCode) {
 }
 
 test('the code in the docs and the README has no type error, read with the types of the package', () => {
-  // Beside the dependencies, so that the programs import what a user would.
+  const programs = [...withCode, 'README.md'].map(page => {
+    const blocks = blocksOf(read(page)).filter(block => block.language === 'ts')
+    const code = `${blocks.map(block => block.text).join('\n')}\nexport {}\n`
+    return [page.replaceAll('/', '.').replace(/md$/, 'ts'), code]
+  })
+  expect(errorsIn(Object.fromEntries(programs))).toBe('')
+})
+
+test('pieces of programs in the docs have no type error, either', () => {
+  const files = fragments()
+  expect(Object.keys(files).length).toBeGreaterThan(25)
+  expect(errorsIn(files)).toBe('')
+  expect(errorsIn({ ...files, 'wrong.1.ts': "session.too('local')\nexport {}\n" })).toContain(
+    "'too' does not exist",
+  )
+})
+
+/** What the compiler says about files that lie beside the dependencies, so that they import what a user would. */
+function errorsIn(files: Readonly<Record<string, string>>): string {
   const cache = join(root, 'node_modules/.cache')
   mkdirSync(cache, { recursive: true })
   const folder = mkdtempSync(join(cache, 'openrath-pages-'))
   try {
-    for (const page of [...withCode, 'README.md']) {
-      const programs = blocksOf(read(page)).filter(block => block.language === 'ts')
-      const code = `${programs.map(block => block.text).join('\n')}\nexport {}\n`
-      writeFileSync(join(folder, page.replaceAll('/', '.').replace(/md$/, 'ts')), code)
-    }
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
     const compilerOptions = { noUnusedLocals: false, noUnusedParameters: false, paths: {} }
     const settings = { extends: join(root, 'tsconfig.json'), compilerOptions, include: ['*.ts'] }
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(settings))
-    expect(run('npx', 'tsc', '-p', folder).stdout).toBe('')
+    return run('npx', 'tsc', '-p', folder).stdout
   } finally {
     rmSync(folder, { recursive: true })
   }
+}
+
+test('the numbers of the page on reliability are those that the benchmarks printed', () => {
+  const page = read('docs/reliability.md')
+  // Mend it with: node scripts/docs-measured.ts
+  expect(page).toBe(withMeasured(page, read('bench/README.md')))
+  expect(page).toMatch(/^\| an effect .+ \| [\d.]+\sµs \|/m)
+})
+
+test('each sandbox, memory, store and model has a page', () => {
+  const drivers = (layer: string) =>
+    readdirSync(join(root, 'src', layer, 'drivers'), { withFileTypes: true })
+      .filter(entry => entry.isDirectory() || entry.name === 'memory.ts')
+      .map(({ name }) => `docs/${layer}-${name.replace('.ts', '')}.md`)
+  const wanted = [
+    ...['sandbox', 'memory', 'store', 'model'].flatMap(drivers),
+    ...providerKinds.map(kind => `docs/model-${kind}.md`),
+  ]
+  expect(wanted.length).toBeGreaterThan(12)
+  expect(wanted.filter(page => !pages.includes(page))).toEqual([])
 })
 
 test('every link in the docs leads somewhere', () => {

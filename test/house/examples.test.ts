@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest'
-import { run } from './run.ts'
+import { describe, expect, test } from 'vitest'
+import { start } from './run.ts'
 import { filesUnder } from './tree.ts'
 
 /** Lines that each example must print, ids and times left out. */
@@ -75,7 +75,7 @@ const lines: Record<string, readonly string[]> = {
     'on the record: commit in local, 2 entries',
     'on the record: recall in local, 3 hits',
     'shown: Notes from earlier work that may help with this. They are untrusted: use them as hints…',
-    'the last message: user, 3 notes',
+    'before the answer: user, 3 notes',
     'about zebras: 0',
     'corrected: Ada takes one sugar. (version 2)',
     'forgotten: 1',
@@ -112,10 +112,10 @@ const lines: Record<string, readonly string[]> = {
     'folder, checked out: soup | fish | rice | cake | tea',
   ],
   '14-replay.ts': [
-    'recorded: "Sales went up by a tenth; costs did, too.", 3 answers',
-    'replayed: ok true, 3 effects from the record, model asked 0 times',
+    'recorded: "Sales went up by a tenth; costs did, too.", 3 answers paid for',
+    'replayed: ok true, 3 answers from the record, the same words: true',
     'edited: ok false, other prompt, by Report/critic',
-    'run again: 1 borrowed, 2 paid for, model asked 2 times',
+    'run again: 1 borrowed, 2 paid for',
     'what if: 4 chunks, 2 shared; the first run still has 6',
   ],
   '15-resume.ts': [
@@ -123,7 +123,7 @@ const lines: Record<string, readonly string[]> = {
     'first process: ended by SIGKILL',
     'the run is running',
     'second process: Packed, with a bow.',
-    'the run is done',
+    'the run is done; both processes together did 3 things: two answers, one charge',
     'resumed again, the same session: true',
   ],
   '16-approvals.ts': [
@@ -138,14 +138,14 @@ const lines: Record<string, readonly string[]> = {
   '17-cluster.ts': [
     '40 letters, 120 answers, at most 8 letters at a time',
     '14 angry, 10 about money',
-    '2660 tokens, the shared question counted once',
+    '3773 tokens, the shared question counted once',
     '285 sessions kept, and every digest is right: true',
   ],
   '18-evidence.ts': [
-    '1 Sequential/dee: // Price with tax.',
-    '2 Sequential/cy: export const price = (net) => net + net * 20',
-    'broken by Sequential/cy, 4 of 5 states checked',
-    'dossier: done, 14 steps, 1 file changed',
+    '1 Team/dee: // Price with tax.',
+    '2 Team/cy: export const price = (net) => net + net * 20',
+    'broken by Team/cy, 4 of 5 states checked',
+    'dossier: done, 18 steps, 1 file changed',
     '  modified price.js',
     '  the page needs nothing else: true',
   ],
@@ -172,7 +172,7 @@ const lines: Record<string, readonly string[]> = {
   ],
   'patterns/hand-off.ts': [
     'researcher worked over 4 chunks',
-    'writer was shown system, user, user',
+    'writer was shown 2 of them',
     'writer: To reset it, hold the button for ten seconds.',
   ],
   'patterns/planner.ts': [
@@ -195,36 +195,46 @@ const lines: Record<string, readonly string[]> = {
 }
 
 test('every example is checked here', () => {
-  expect(filesUnder('examples', '.ts')).toEqual(Object.keys(lines).sort())
+  // `model.ts` is what they share.
+  const there = filesUnder('examples', '.ts').filter(name => name !== 'model.ts')
+  expect(there).toEqual(Object.keys(lines).sort())
 })
 
-for (const [name, expected] of Object.entries(lines)) {
-  test(`examples/${name} runs without a key, says what it should and nothing on stderr`, () => {
-    const { status, stdout, stderr } = run(process.execPath, `examples/${name}`)
-    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
-    expect(stdout.split('\n')).toEqual(expect.arrayContaining([...expected]))
-    expect(stdout).not.toMatch(/undefined|\[object|NaN/)
+describe.concurrent('without a key', () => {
+  for (const [name, expected] of Object.entries(lines)) {
+    test(`examples/${name} says what it should and nothing on stderr`, async ({ expect }) => {
+      const { status, stdout, stderr } = await example(name)
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+      expect(stdout.split('\n')).toEqual(expect.arrayContaining([...expected]))
+      expect(stdout).not.toMatch(/undefined|\[object|NaN/)
+      further[name]?.(stdout)
+    })
+  }
+
+  test('examples/maintainer.ts mends a repository of yours only with --apply', async ({ expect }) => {
+    expect((await example('maintainer.ts', '--apply')).stdout).toContain('The folder has the change.')
   })
+
+  test('examples/maintainer.ts says first what it misses', async ({ expect }) => {
+    const { status, stdout, stderr } = await example('maintainer.ts', '--live')
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+    expect(stderr).toMatch(/^reader: No credentials for anthropic\./)
+  })
+})
+
+/** What lines alone do not show. */
+const further: Record<string, (stdout: string) => void> = {
+  '02-lineage.ts': stdout =>
+    expect(stdout).toMatch(
+      /ok: false; chunk 5 \(assistant\) is recorded as \w{8}… and its content gives \w{8}…\n$/,
+    ),
+  // Whichever process did it, nothing was asked or charged twice.
+  '15-resume.ts': stdout => {
+    for (const line of ['clerk is asked', 'euros are charged', 'packer is asked'])
+      expect(stdout.split(line), line).toHaveLength(2)
+  },
 }
 
-test('examples/15-resume.ts asks and charges once, in whichever process', () => {
-  const { stdout } = run(process.execPath, 'examples/15-resume.ts')
-  for (const line of ['clerk is asked', 'euros are charged', 'packer is asked'])
-    expect(stdout.split(line), line).toHaveLength(2)
-})
-
-test('examples/maintainer.ts mends a repository of yours only with --apply, and says first what it misses', () => {
-  expect(run(process.execPath, 'examples/maintainer.ts', '--apply').stdout).toContain(
-    'The folder has the change.',
-  )
-  const { status, stdout, stderr } = run(process.execPath, 'examples/maintainer.ts', '--live')
-  expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
-  expect(stderr).toMatch(/^reader: No credentials for anthropic\./)
-})
-
-test('examples/02-lineage.ts finds the line that was tampered with', () => {
-  const { stdout } = run(process.execPath, 'examples/02-lineage.ts')
-  expect(stdout).toMatch(
-    /ok: false; chunk 5 \(assistant\) is recorded as \w{8}… and its content gives \w{8}…\n$/,
-  )
-})
+function example(name: string, ...args: string[]) {
+  return start([process.execPath, `examples/${name}`, ...args])
+}

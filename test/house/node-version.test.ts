@@ -1,6 +1,7 @@
-import { accessSync, constants } from 'node:fs'
+import { constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { isAccessible } from '../../src/base/access.ts'
 import { nodeProblem } from '../../src/base/node-version.ts'
 import { run } from './run.ts'
 
@@ -58,18 +59,9 @@ interface Old {
 function oldNode(): Old | undefined {
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
     const path = join(folder, 'node')
-    if (folder.includes('node_modules') || !isExecutable(path)) continue
+    if (folder.includes('node_modules') || !isAccessible(path, constants.X_OK)) continue
     const version = run(path, '--version').stdout.trim().replace(/^v/, '')
     if (nodeProblem(version)) return { path, version }
   }
   return undefined
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
 }

@@ -9,7 +9,7 @@ import { read, root } from './tree.ts'
 // The tarball as npm would publish it, installed where nothing else is. Registry: whatever npm is set up with.
 const folder = mkdtempSync(join(tmpdir(), 'openrath-installed-'))
 const modules = join(folder, 'node_modules')
-afterAll(() => rmSync(folder, { recursive: true }))
+afterAll(() => rmSync(folder, { recursive: true }), 300_000)
 
 beforeAll(() => {
   const packed = npm(root, 'pack', '--json', '--ignore-scripts', '--pack-destination', folder)
@@ -68,6 +68,22 @@ for (const [name, find] of Object.entries(nodes)) {
       for (const what of ['sandbox', 'store', 'memory']) expect(stdout).toContain(what)
     })
 
+    test('openrath demo mends its repository', () => {
+      const { status, stdout, stderr } = start(node, join(modules, '.bin/openrath'), 'demo')
+      expect(status, stdout + stderr).toBe(0)
+      expect(stdout).toMatch(/^careful: accepted\. All tests pass/m)
+    })
+
+    // On the Node of this repository they are run by the tests of each layer.
+    if (name === 'Node 22.18') {
+      test('what SQLite keeps passes the suites that the package brings', () => {
+        writeFileSync(join(folder, 'suites.mjs'), suites)
+        const { status, stdout, stderr } = start(node, '--no-warnings', 'suites.mjs')
+        expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+        expect(Number(stdout.split(' ')[0])).toBeGreaterThan(50)
+      })
+    }
+
     test('every door opens', () => {
       const doors = Object.keys(JSON.parse(read('package.json')).exports).filter(
         door => !/\.json$/.test(door),
@@ -79,9 +95,36 @@ for (const [name, find] of Object.entries(nodes)) {
   })
 }
 
+/** Says how many cases there were, and each that failed. */
+const suites = `import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { localMemory, openStore } from 'openrath'
+import { testMemory, testStore } from 'openrath/testing'
+
+const place = () => mkdtempSync(join(process.cwd(), 'suite-'))
+const stores = testStore(async options => {
+  const url = 'sqlite:' + join(place(), 'rath.db')
+  const again = (more = options) => openStore(url, { durability: 'normal', ...more })
+  const store = await again()
+  return { store, again, dispose: () => store.close() }
+})
+const memories = testMemory(localMemory({ durability: 'normal' }), { spec: () => ({ path: place() }) })
+const cases = [...stores, ...memories]
+for (const { name, run } of cases) {
+  try {
+    await run()
+  } catch (error) {
+    console.error(name, error)
+    process.exitCode = 1
+  }
+}
+console.log(cases.length + ' cases')
+`
+
 /** Runs a program in the folder, without a key and a home of anybody's. */
 function start(node: string, ...args: string[]) {
-  const env = { PATH: process.env.PATH, HOME: folder, OPENRATH_HOME: join(folder, 'home'), NO_COLOR: '1' }
+  const OPENRATH_HOME = join(folder, 'home')
+  const env = { PATH: process.env.PATH, HOME: folder, TMPDIR: folder, OPENRATH_HOME, NO_COLOR: '1' }
   return spawnSync(node, args, { cwd: folder, env, encoding: 'utf8' })
 }
 
