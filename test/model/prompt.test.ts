@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { Dialect } from '../../src/model/drivers/ai-sdk/dialect.ts'
+import { type Dialect, dialectOf } from '../../src/model/drivers/ai-sdk/dialect.ts'
 import { type Conversations, toPrompt } from '../../src/model/drivers/ai-sdk/prompt.ts'
+import type { AiSdkModel } from '../../src/model/drivers/ai-sdk/types.ts'
 import type { Message } from '../../src/session/message.ts'
 
 const dialect: Dialect = {
@@ -47,5 +48,39 @@ describe('a conversation that grows', () => {
     expect(toPrompt(rewound, dialect, true, before)).toEqual(toPrompt(rewound, dialect, true))
     const shorter = conversation.slice(0, 2)
     expect(toPrompt(shorter, dialect, true, before)).toEqual(toPrompt(shorter, dialect, true))
+  })
+})
+
+describe('a conversation that ends with an answer', () => {
+  const answer: Message = { role: 'assistant', content: [{ type: 'text', text: 'Done.' }] }
+  const last = (provider: string, modelId: string, messages: Message[]) => {
+    const model = { specificationVersion: 'v4', provider, modelId } as unknown as AiSdkModel
+    return toPrompt(messages, dialectOf(model), true).at(-1)
+  }
+
+  it('is given a last word for models that would refuse it, wherever they are rented', () => {
+    const goOn = { role: 'user', content: [{ type: 'text', text: 'Go on, as your instructions say.' }] }
+    expect(last('anthropic.messages', 'claude-opus-5-5', [user('a'), answer])).toEqual(goOn)
+    expect(last('openai.chat', 'anthropic/claude-sonnet-5', [user('a'), answer])).toEqual(goOn)
+    expect(last('amazon-bedrock', 'anthropic.claude-v9', [user('a'), answer])).toEqual(goOn)
+  })
+
+  it('stays as it is for others, and so does one that ends with a question or a result', () => {
+    expect(last('openai.responses', 'gpt-5.5', [user('a'), answer])).toMatchObject({ role: 'assistant' })
+    const asked = last('anthropic.messages', 'claude-opus-5-5', [user('a'), answer, user('b')])
+    expect(asked).toMatchObject({ role: 'user', content: [{ text: 'b' }] })
+    expect(last('anthropic.messages', 'claude-opus-5-5', [user('a'), ...round(0)])).toMatchObject({
+      role: 'tool',
+    })
+  })
+
+  it('leaves nothing of it in later requests', () => {
+    const before: Conversations = new WeakMap()
+    const strict = { ...dialect, lastWord: true }
+    const messages = [user('a'), answer]
+    expect(toPrompt(messages, strict, true, before)).toHaveLength(3)
+    const grown = [...messages, user('b')]
+    expect(toPrompt(grown, strict, true, before)).toEqual(toPrompt(grown, strict, true))
+    expect(toPrompt(grown, strict, true, before)).toHaveLength(3)
   })
 })

@@ -18,11 +18,13 @@ export interface Dialect {
   readonly strictSchemas?: string
   /** Ids of calls that the provider takes back; others, from other providers, are rewritten. Absent where any will do. */
   readonly callIds?: RegExp
+  /** Refuses to go on from an answer: somebody else must have the last word. */
+  readonly lastWord: boolean
   /** Counts cached input beside the input instead of in it. */
   readonly cachedBesideInput: boolean
 }
 
-export function dialectOf({ provider, specificationVersion: version }: AiSdkModel): Dialect {
+export function dialectOf({ provider, modelId, specificationVersion: version }: AiSdkModel): Dialect {
   const [name = '', api] = provider.split('.')
   if (provider.includes('anthropic')) {
     return {
@@ -32,6 +34,7 @@ export function dialectOf({ provider, specificationVersion: version }: AiSdkMode
       textFiles: true,
       systemMessages: true,
       callIds: /^[\w-]{1,64}$/,
+      lastWord: true,
       cachedBesideInput: version === 'v2',
     }
   }
@@ -50,6 +53,8 @@ export function dialectOf({ provider, specificationVersion: version }: AiSdkMode
     ...(isOpenAi
       ? { strictSchemas: name, callIds: /^[\w-]{1,40}$/ }
       : isChat && { strictSchemas: 'openaiCompatible' }),
+    // Wherever it is rented.
+    lastWord: modelId.includes('claude'),
     cachedBesideInput: false,
   }
 }

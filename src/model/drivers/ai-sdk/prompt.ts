@@ -64,8 +64,12 @@ export function toPrompt(
     before.set(messages[0], { messages, count, prompt: prompt.slice(0, answered) })
   }
   if (cache && dialect.cacheMarker) markStableParts(prompt, dialect.cacheMarker)
+  if (dialect.lastWord && prompt.at(-1)?.role === 'assistant') say(prompt, [goOn])
   return prompt
 }
+
+/** A session is handed on as it is, from one agent to the next: most often it ends with an answer. */
+const goOn: PromptPart = Object.freeze({ type: 'text', text: 'Go on, as your instructions say.' })
 
 const nothing: Converted = { messages: [], count: 0, prompt: [] }
 
