@@ -1,15 +1,18 @@
 import type { Digest } from '../base/digest.ts'
 import type { Json } from '../base/json.ts'
 import type { ObjectStore } from '../sandbox/workspace/objects.ts'
-import type { Store } from '../store/spec.ts'
+import type { ChunkRecord, Store } from '../store/spec.ts'
 
 /**
- * Trees of files that anything in a store speaks of: chunks of every kept session, and journals of every run. Whatever looks like the digest
- * of a tree that is kept counts, wherever it stands: to keep too much is safe.
+ * Whatever looks like a digest in anything that a store speaks of, wherever it stands: chunks of every kept session, and journals of every
+ * run; and the ids of the chunks that placed sessions. To keep too much is safe.
  */
-export async function treesNamedIn(store: Store, objects: ObjectStore): Promise<Set<Digest>> {
-  const digests = new Set<string>()
-  await eachChunk(store, chunk => collect(chunk as Json, digests))
+export async function digestsNamedIn(store: Store): Promise<Set<Digest>> {
+  const digests = new Set<Digest>()
+  await eachChunk(store, ({ id, chunk }) => {
+    if (chunk.kind === 'placement') digests.add(id)
+    collect(chunk as unknown as Json, digests)
+  })
   for (const { id, data } of await allRuns(store)) {
     collect(data, digests)
     for (const { request, outcome } of await store.runs.journal(id)) {
@@ -17,11 +20,16 @@ export async function treesNamedIn(store: Store, objects: ObjectStore): Promise<
       if (outcome !== undefined) collect(outcome, digests)
     }
   }
+  return digests
+}
+
+/** Those of trees that are kept. */
+export function treesAmong(digests: Iterable<Digest>, objects: ObjectStore): Set<Digest> {
   return new Set([...digests].filter(id => objects.has(id) && objects.readAny(id).kind === 'tree'))
 }
 
 /** Every chunk once: a session whose newest chunk was seen in another's history has nothing of its own. */
-async function eachChunk(store: Store, visit: (chunk: unknown) => void): Promise<void> {
+async function eachChunk(store: Store, visit: (record: ChunkRecord) => void): Promise<void> {
   const seen = new Set<Digest>()
   let cursor: string | undefined
   do {
@@ -31,7 +39,7 @@ async function eachChunk(store: Store, visit: (chunk: unknown) => void): Promise
       for (const record of await store.sessions.chunks(id)) {
         if (seen.has(record.id)) continue
         seen.add(record.id)
-        visit(record.chunk)
+        visit(record)
       }
     }
     cursor = page.cursor

@@ -121,6 +121,26 @@ test('gc frees what nothing reaches, keeps files that a session speaks of, and s
   expect(project.rath('blame', 'there/a.txt', '--session', 'three', ...elsewhere).status).toBe(1)
 })
 
+test('gc forgets what placements began with once no store that it was told of speaks of them', () => {
+  const project = new Project({ 'writer.ts': writer, 'work/.keep': '', 'there/.keep': '' })
+  const elsewhere = ['--store', 'sqlite:other.db']
+  expect(project.rath('run', 'writer.ts', '--local', 'work', 'one').status).toBe(0)
+  const folder = join(project.home, 'workspaces/began')
+  const [own] = readdirSync(folder)
+  expect(project.rath('run', 'writer.ts', '--local', 'there', ...elsewhere, 'two').status).toBe(0)
+  const other = readdirSync(folder).find(name => name !== own) as string
+  const collect = (...also: string[]) =>
+    project.json<{ files: { placements: number } }>(['gc', '--files', ...also]).files.placements
+
+  // Those that are young stay.
+  expect(collect()).toBe(0)
+  for (const name of readdirSync(folder)) utimesSync(join(folder, name), 0, 0)
+  expect(collect('--also-store', 'sqlite:other.db')).toBe(0)
+  expect(readdirSync(folder).sort()).toEqual([own, other].sort())
+  expect(collect()).toBe(1)
+  expect(readdirSync(folder)).toEqual([own])
+})
+
 test('gc takes away what deleted sessions left in the store', () => {
   const project = new Project({
     'forget.ts':

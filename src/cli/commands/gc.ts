@@ -9,7 +9,7 @@ import { type PruneReport, prune } from '../../sandbox/workspace/prune.ts'
 import type { GcReport } from '../../store/spec.ts'
 import { examples, type JsonOption, type StoreOption, timeSpan, withJson, withStore } from '../command.ts'
 import { UsageError } from '../errors.ts'
-import { treesNamedIn } from '../kept-trees.ts'
+import { digestsNamedIn, treesAmong } from '../kept-trees.ts'
 import type { Output } from '../output.ts'
 import { whileWorking } from '../progress.ts'
 import { openToRead } from '../runtime.ts'
@@ -27,7 +27,7 @@ interface Report {
   readonly store: GcReport
   readonly branches: { readonly folders: number; readonly bytes: number; readonly kept: number }
   readonly containers: number
-  readonly files?: PruneReport & { readonly trees: number }
+  readonly files?: PruneReport & { readonly trees: number; readonly placements: number }
 }
 
 export function define(command: Command, output: Output): void {
@@ -86,21 +86,24 @@ async function free(options: Options): Promise<Report> {
 async function pruneFiles(workspaces: Workspaces, options: Options): Promise<NonNullable<Report['files']>> {
   const { olderThan, alsoStore = [] } = options
   if (!existsSync(join(workspaces.folder, 'objects'))) {
-    return { trees: 0, kept: 0, removed: 0, before: 0, after: 0 }
+    return { trees: 0, placements: 0, kept: 0, removed: 0, before: 0, after: 0 }
   }
   const objects = await workspaces.objects
-  const trees = new Set<string>()
+  const digests = new Set<string>()
   {
     await using own = await openToRead(options)
-    for (const tree of await treesNamedIn(own, objects)) trees.add(tree)
+    for (const digest of await digestsNamedIn(own)) digests.add(digest)
   }
   for (const address of alsoStore) {
     await using other = await openStore(address)
-    for (const tree of await treesNamedIn(other, objects)) trees.add(tree)
+    for (const digest of await digestsNamedIn(other)) digests.add(digest)
   }
   // Somebody may be writing a tree whose session is not kept yet.
-  const report = await prune(objects, trees, { olderThan: Math.max(olderThan, 3_600_000) })
-  return { ...report, trees: trees.size }
+  const young = Math.max(olderThan, 3_600_000)
+  const placements = workspaces.forgetBegan(digests, young)
+  const trees = treesAmong([...digests, ...workspaces.allBegan(digests)], objects)
+  const report = await prune(objects, trees, { olderThan: young })
+  return { ...report, trees: trees.size, placements }
 }
 
 /** Where there is no engine there is nothing of ours in it. */
@@ -126,5 +129,7 @@ function print({ dryRun, store, branches, containers, files }: Report, output: O
     output.print(
       `files       ${count(files.removed, 'object')} gone, ${count(files.kept, 'object')} of ${count(files.trees, 'tree')} kept; ${bytes}`,
     )
+    if (files.placements > 0)
+      output.print(`            ${count(files.placements, 'placement')} that nothing speaks of forgotten`)
   }
 }

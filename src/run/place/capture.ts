@@ -90,9 +90,9 @@ export class Capture {
   }
 
   async #touch(place: Place, paths: readonly string[]): Promise<void> {
-    const found = await Promise.all(paths.map(path => place.relative(path)))
     // One that leads outside is for the sandbox to refuse.
-    const fresh = found.filter(path => path !== undefined).filter(path => !this.#touched.has(path))
+    const inside = paths.map(path => place.relative(path)).filter(path => path !== undefined)
+    const fresh = inside.filter(path => !this.#touched.has(path))
     for (const path of fresh) this.#touched.add(path)
     if (fresh.length > 0 && !this.#announced) await this.#look(place, fresh)
   }

@@ -1,4 +1,4 @@
-import { readlink, realpath } from 'node:fs/promises'
+import { readlinkSync, realpathSync } from 'node:fs'
 import { realPathIn, viewOf } from '../../sandbox/host/real-path.ts'
 import type { Sandbox } from '../../sandbox/spec.ts'
 import type { PathFiles } from '../../tool/policy/path-root.ts'
@@ -7,10 +7,10 @@ import type { PathFiles } from '../../tool/policy/path-root.ts'
 export function pathFiles({ hostPath, cwd }: Sandbox): PathFiles | undefined {
   if (hostPath === undefined) return undefined
   const view = viewOf(hostPath)
-  if (view === undefined) return { folder: cwd, realpath, readlink: path => readlink(path) }
+  // Without another thread, the way to which takes longer than the answer.
   return {
     folder: cwd,
-    realpath: async path => realPathIn(view.root, path),
-    readlink: path => readlink(view.root + path),
+    realpath: async path => (view === undefined ? realpathSync.native(path) : realPathIn(view.root, path)),
+    readlink: async path => readlinkSync((view?.root ?? '') + path),
   }
 }

@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs'
-import { dirname, isAbsolute, join, posix, relative } from 'node:path'
+import { basename, dirname, isAbsolute, join, posix, relative } from 'node:path'
 import type { JsonObject } from '../../base/json.ts'
 import { realPath } from '../../sandbox/host/real-path.ts'
 import type { Sandbox } from '../../sandbox/spec.ts'
@@ -17,6 +16,7 @@ export class Place {
   isNew = true
   readonly #runs = new Set<string>()
   readonly #lane: Lane
+  #realRoot: string | undefined
   /** Counts the calls that may have changed a place whose files cannot be kept. */
   #serial: number
 
@@ -49,11 +49,17 @@ export class Place {
   }
 
   /** A path of the sandbox from the workspace on, with the links on its way resolved; undefined for one that leads outside. */
-  async relative(path: string): Promise<string | undefined> {
+  relative(path: string): string | undefined {
     const { cwd, hostPath } = this.sandbox
     const inside = isAbsolute(path) ? posix.relative(cwd, path) : posix.normalize(path)
-    const real = hostPath === undefined ? inside : await realRelative(hostPath, inside)
+    const real = hostPath === undefined ? inside : this.#realRelative(hostPath, inside)
     return real === '..' || real.startsWith('../') ? undefined : real
+  }
+
+  #realRelative(root: string, path: string): string {
+    this.#realRoot ??= realPath(root)
+    const whole = join(root, path)
+    return relative(this.#realRoot, join(realFolder(dirname(whole)), basename(whole)))
   }
 
   async close(): Promise<void> {
@@ -66,12 +72,12 @@ export class Place {
 }
 
 /** What is not there yet is taken as written. */
-async function realRelative(root: string, path: string): Promise<string> {
-  const missing = [posix.basename(path)]
-  let folder = dirname(join(root, path))
-  while (!existsSync(folder) && folder !== dirname(folder)) {
-    missing.unshift(posix.basename(folder))
-    folder = dirname(folder)
+function realFolder(folder: string): string {
+  try {
+    return realPath(folder)
+  } catch (error) {
+    const parent = dirname(folder)
+    if (parent === folder) throw error
+    return join(realFolder(parent), basename(folder))
   }
-  return relative(await realPath(root), join(await realPath(folder), ...missing))
 }

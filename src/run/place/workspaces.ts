@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
@@ -68,6 +68,28 @@ export class Workspaces implements KeptFiles {
       if (known === undefined) writeFileSync(file, tree)
       return known ?? tree
     }
+  }
+
+  /** The files that those of the named placements began with which are known here. */
+  allBegan(named: ReadonlySet<Digest>): Digest[] {
+    return this.#placements()
+      .filter(placement => named.has(placement))
+      .map(placement => this.began(placement))
+      .filter(tree => tree !== undefined)
+  }
+
+  /** Forgets placements that are not named and that nobody wrote down in the last milliseconds; how many. */
+  forgetBegan(named: ReadonlySet<Digest>, olderThan: number, now = Date.now()): number {
+    const forgotten = this.#placements().filter(placement => {
+      const written = statSync(this.#beganFile(placement), { throwIfNoEntry: false })?.mtimeMs ?? now
+      return !named.has(placement) && written <= now - olderThan
+    })
+    for (const placement of forgotten) rmSync(this.#beganFile(placement), { force: true })
+    return forgotten.length
+  }
+
+  #placements(): Digest[] {
+    return existsSync(join(this.folder, 'began')) ? readdirSync(join(this.folder, 'began')) : []
   }
 
   #beganFile(placement: Digest): string {

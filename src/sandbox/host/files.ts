@@ -1,11 +1,27 @@
-import { constants, type Dirent, type Stats } from 'node:fs'
-import { type FileHandle, lchown, lstat, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import {
+  closeSync,
+  constants,
+  type Dirent,
+  fchmodSync,
+  fchownSync,
+  fstatSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  type Stats,
+} from 'node:fs'
+import { lstat, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { RathError, show } from '../../base/errors.ts'
 import { newId } from '../../base/ids.ts'
 import type { FileEntry, FileKind, FileStat, SandboxFiles, SearchQuery, SearchResult } from '../spec.ts'
+import { isQuick, readBytes, readWhole, writeBytes } from './bytes.ts'
 import { type Held, hold } from './held.ts'
 import { move } from './move.ts'
+import { orNothing } from './or-nothing.ts'
 import { pathError, type WorkspacePaths } from './paths.ts'
 import { searchFiles } from './search.ts'
 
@@ -30,22 +46,22 @@ export class HostFiles implements SandboxFiles {
 
   read(path: string, range: { readonly start?: number; readonly end?: number } = {}): Promise<Uint8Array> {
     return this.#on(path, async real => {
-      await using held = await hold(this.#paths, real, 'file')
-      const found = await held.file.stat()
+      using held = hold(this.#paths, real, 'file')
+      const found = fstatSync(held.fd)
       if (!found.isFile()) {
         throw new RathError('path-kind', `${show(path)} is a ${nameOf(found)}, not a file.`, {
           data: { path },
         })
       }
-      return await readRange(held.file, found.size, range)
+      return await readRange(held.fd, found.size, range)
     })
   }
 
   write(path: string, data: string | Uint8Array, options: { readonly mode?: number } = {}): Promise<void> {
     return this.#on(path, async real => {
-      await using folder = await this.#makeFolder(dirname(real))
+      using folder = this.#makeFolder(dirname(real))
       const target = `${folder.path}/${basename(real)}`
-      const before = await lstatOrNull(target)
+      const before = lstatSync(target, orNothing)
       if (before?.isDirectory()) {
         throw new RathError('path-kind', `${show(path)} is a folder, not a file.`, { data: { path } })
       }
@@ -53,9 +69,11 @@ export class HostFiles implements SandboxFiles {
       const temporary = `${folder.path}/.${basename(real).slice(0, 100)}.${newId()}.tmp`
       try {
         await writeNew(temporary, data, mode, this.#owner)
-        await rename(temporary, target)
+        // Some systems begin to write a new file to the disk before it takes the place of another one.
+        if (isQuick(data.length)) renameSync(temporary, target)
+        else await rename(temporary, target)
       } catch (error) {
-        await rm(temporary, { force: true })
+        rmSync(temporary, { force: true })
         throw error
       }
     })
@@ -63,7 +81,7 @@ export class HostFiles implements SandboxFiles {
 
   async stat(path: string): Promise<FileStat | null> {
     return this.#on(path, async real => {
-      const found = await this.#statOrNull(real)
+      const found = this.#statOrNull(real)
       if (found === null) return null
       return { kind: kindOf(found), size: found.size, mode: found.mode & 0o7777, modified: found.mtimeMs }
     })
@@ -71,7 +89,7 @@ export class HostFiles implements SandboxFiles {
 
   list(path: string): Promise<readonly FileEntry[]> {
     return this.#on(path, async real => {
-      await using folder = await hold(this.#paths, real, 'folder')
+      using folder = hold(this.#paths, real, 'folder')
       const entries = await readdir(folder.path, { withFileTypes: true })
       const hidden = real === this.#paths.root ? this.#paths.hidden : undefined
       return entries
@@ -83,13 +101,13 @@ export class HostFiles implements SandboxFiles {
 
   mkdir(path: string): Promise<void> {
     return this.#on(path, async real => {
-      await using _ = await this.#makeFolder(real)
+      using _ = this.#makeFolder(real)
     })
   }
 
   remove(path: string, { recursive = false }: { readonly recursive?: boolean } = {}): Promise<void> {
     return this.#onEntry(path, async entry => {
-      await using folder = await hold(this.#paths, dirname(entry), 'folder')
+      using folder = hold(this.#paths, dirname(entry), 'folder')
       await removeIn(folder.path, basename(entry), recursive)
     })
   }
@@ -100,8 +118,8 @@ export class HostFiles implements SandboxFiles {
         await lstat(source).catch(error => {
           throw pathError(error, from)
         })
-        await using here = await hold(this.#paths, dirname(source), 'folder')
-        await using there = await this.#makeFolder(dirname(target))
+        using here = hold(this.#paths, dirname(source), 'folder')
+        using there = this.#makeFolder(dirname(target))
         await move(`${here.path}/${basename(source)}`, `${there.path}/${basename(target)}`)
       }),
     )
@@ -113,27 +131,27 @@ export class HostFiles implements SandboxFiles {
   }
 
   /** Opens a folder that is made if it is missing, with its parents. */
-  async #makeFolder(real: string): Promise<Held> {
+  #makeFolder(real: string): Held {
     try {
-      return await hold(this.#paths, real, 'folder')
+      return hold(this.#paths, real, 'folder')
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || real === this.#paths.root) throw error
     }
-    await using parent = await this.#makeFolder(dirname(real))
+    using parent = this.#makeFolder(dirname(real))
     const path = `${parent.path}/${basename(real)}`
     try {
-      await mkdir(path)
-      if (this.#owner) await lchown(path, this.#owner.uid, this.#owner.gid)
+      mkdirSync(path)
+      if (this.#owner) lchownSync(path, this.#owner.uid, this.#owner.gid)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
-    return await hold(this.#paths, real, 'folder')
+    return hold(this.#paths, real, 'folder')
   }
 
-  async #statOrNull(real: string): Promise<Stats | null> {
+  #statOrNull(real: string): Stats | null {
     try {
-      await using held = await hold(this.#paths, real, 'entry')
-      return await held.file.stat()
+      using held = hold(this.#paths, real, 'entry')
+      return fstatSync(held.fd)
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
       if (code === 'ENOENT' || code === 'ENOTDIR') return null
@@ -165,20 +183,13 @@ export class HostFiles implements SandboxFiles {
 }
 
 async function readRange(
-  file: FileHandle,
+  fd: number,
   size: number,
   { start = 0, end }: { readonly start?: number; readonly end?: number },
 ): Promise<Uint8Array> {
-  if (start === 0 && end === undefined) return new Uint8Array(await file.readFile())
+  if (start === 0 && end === undefined) return new Uint8Array(await readWhole(fd, size))
   const from = Math.min(Math.max(0, start), size)
-  const bytes = new Uint8Array(Math.max(0, Math.min(end ?? size, size) - from))
-  let read = 0
-  while (read < bytes.length) {
-    const { bytesRead } = await file.read(bytes, read, bytes.length - read, from + read)
-    if (bytesRead === 0) break
-    read += bytesRead
-  }
-  return bytes.subarray(0, read)
+  return new Uint8Array(await readBytes(fd, from, Math.min(end ?? size, size)))
 }
 
 async function writeNew(
@@ -187,14 +198,14 @@ async function writeNew(
   mode: number | undefined,
   owner: Owner | undefined,
 ): Promise<void> {
-  const file = await open(path, 'wx', mode ?? 0o666)
+  const fd = openSync(path, 'wx', mode ?? 0o666)
   try {
-    await file.writeFile(data)
-    if (owner) await file.chown(owner.uid, owner.gid)
+    await writeBytes(fd, data)
+    if (owner) fchownSync(fd, owner.uid, owner.gid)
     // The mode of `open` is cut by the umask; one that was asked for is not.
-    if (mode !== undefined) await file.chmod(mode)
+    if (mode !== undefined) fchmodSync(fd, mode)
   } finally {
-    await file.close()
+    closeSync(fd)
   }
 }
 
@@ -213,15 +224,6 @@ async function removeIn(folder: string, name: string, recursive: boolean): Promi
     }
   }
   return rmdir(path)
-}
-
-async function lstatOrNull(path: string): Promise<Stats | null> {
-  try {
-    return await lstat(path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
-  }
 }
 
 function kindOf(found: Stats | Dirent): FileKind {

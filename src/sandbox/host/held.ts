@@ -1,5 +1,4 @@
-import { constants } from 'node:fs'
-import { type FileHandle, open, readlink } from 'node:fs/promises'
+import { closeSync, constants, openSync, readlinkSync } from 'node:fs'
 import { RathError, show } from '../../base/errors.ts'
 import type { WorkspacePaths } from './paths.ts'
 
@@ -7,8 +6,8 @@ import type { WorkspacePaths } from './paths.ts'
 const O_PATH = 0o10000000
 
 /** Something open, known to be where it was looked for. */
-export interface Held extends AsyncDisposable {
-  readonly file: FileHandle
+export interface Held extends Disposable {
+  readonly fd: number
   /** A path that leads to it whatever becomes of its name. */
   readonly path: string
 }
@@ -17,54 +16,45 @@ export interface Held extends AsyncDisposable {
  * Opens what a resolved path leads to and makes sure that it still is what was resolved, so that a command which swaps a folder for a link
  * in between gets an error instead of a file outside. Where there is no Linux `/proc`, only the last name is made sure of.
  */
-export async function hold(
-  paths: WorkspacePaths,
-  real: string,
-  what: 'file' | 'folder' | 'entry',
-): Promise<Held> {
+export function hold(paths: WorkspacePaths, real: string, what: 'file' | 'folder' | 'entry'): Held {
   const canCheck = process.platform === 'linux'
   // Without O_NONBLOCK, opening a pipe would wait for somebody to write into it.
   const flags = what === 'file' || !canCheck ? constants.O_RDONLY | constants.O_NONBLOCK : O_PATH
   const folder = what === 'folder' ? constants.O_DIRECTORY : 0
-  const file = await open(real, flags | folder | constants.O_NOFOLLOW)
+  const fd = openSync(real, flags | folder | constants.O_NOFOLLOW)
   const held: Held = {
-    file,
-    path: canCheck ? `/proc/self/fd/${file.fd}` : real,
-    [Symbol.asyncDispose]: () => file.close(),
+    fd,
+    path: canCheck ? `/proc/self/fd/${fd}` : real,
+    [Symbol.dispose]: () => closeSync(fd),
   }
   if (!canCheck) return held
   try {
-    const [found, expected] = [await readlink(held.path), await nameOf(paths, real)]
+    const [found, expected] = [readlinkSync(held.path), nameOf(paths, real)]
     // What was replaced since by a whole new file is still what it was.
     if (found !== expected && found !== `${expected} (deleted)`) throw replaced(paths.relative(real))
     return held
   } catch (error) {
-    await file.close()
+    closeSync(fd)
     throw error
   }
 }
 
-const roots = new WeakMap<WorkspacePaths, Promise<string>>()
+const roots = new WeakMap<WorkspacePaths, string>()
 
 /** What the system calls a path of the workspace once it is open: in another mount namespace that is not the path that led there. */
-async function nameOf(paths: WorkspacePaths, real: string): Promise<string> {
-  let root = roots.get(paths)
-  if (root === undefined) {
-    root = rootName(paths.root)
-    roots.set(paths, root)
-    // A workspace that is not there now may be there the next time.
-    root.catch(() => roots.delete(paths))
-  }
+function nameOf(paths: WorkspacePaths, real: string): string {
+  const root = roots.get(paths) ?? rootName(paths.root)
+  roots.set(paths, root)
   const relative = paths.relative(real)
-  return relative === '.' ? root : `${(await root).replace(/\/$/, '')}/${relative}`
+  return relative === '.' ? root : `${root.replace(/\/$/, '')}/${relative}`
 }
 
-async function rootName(root: string): Promise<string> {
-  const file = await open(root, O_PATH | constants.O_DIRECTORY)
+function rootName(root: string): string {
+  const fd = openSync(root, O_PATH | constants.O_DIRECTORY)
   try {
-    return await readlink(`/proc/self/fd/${file.fd}`)
+    return readlinkSync(`/proc/self/fd/${fd}`)
   } finally {
-    await file.close()
+    closeSync(fd)
   }
 }
 

@@ -1,5 +1,4 @@
-import { lstatSync, readlinkSync } from 'node:fs'
-import { realpath } from 'node:fs/promises'
+import { lstatSync, readlinkSync, realpathSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
 
 /** A path of this process that leads into another mount namespace: the way in, and the path there. */
@@ -12,9 +11,9 @@ export function viewOf(path: string): { readonly root: string; readonly inside: 
  * The path with its links resolved. The system answers wrongly for one that leads into another mount namespace, as if the way in
  * were a link to `/`; there the links are followed one by one. `ENOENT` when nothing is there.
  */
-export async function realPath(path: string): Promise<string> {
+export function realPath(path: string): string {
   const view = viewOf(path)
-  return view === undefined ? realpath(path) : view.root + realPathIn(view.root, view.inside)
+  return view === undefined ? realpathSync.native(path) : view.root + realPathIn(view.root, view.inside)
 }
 
 const mostLinks = 40

@@ -1,10 +1,11 @@
-import { type Dirent, readdirSync } from 'node:fs'
+import { type Dirent, fstatSync, readdirSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { cancelledError } from '../../base/abort.ts'
 import { RathError, show } from '../../base/errors.ts'
 import { globMatcher } from '../glob.ts'
 import type { SearchMatch, SearchQuery, SearchResult } from '../spec.ts'
+import { readWhole } from './bytes.ts'
 import { hold } from './held.ts'
 import { type LineMatcher, lineMatcher } from './line-matcher.ts'
 import type { WorkspacePaths } from './paths.ts'
@@ -57,8 +58,9 @@ async function linesIn(paths: WorkspacePaths, file: string, linesOf: LineMatcher
 
 async function contentOf(paths: WorkspacePaths, file: string): Promise<Buffer | undefined> {
   try {
-    await using held = await hold(paths, file, 'file')
-    return (await held.file.stat()).size > largest ? undefined : await held.file.readFile()
+    using held = hold(paths, file, 'file')
+    const { size } = fstatSync(held.fd)
+    return size > largest ? undefined : await readWhole(held.fd, size)
   } catch {
     return undefined
   }

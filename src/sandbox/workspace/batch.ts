@@ -27,8 +27,10 @@ export class ObjectBatch {
     this.#objects = objects
   }
 
-  put(kind: ObjectKind, content: Uint8Array): Digest {
+  /** `known` is one that was kept here before. */
+  put(kind: ObjectKind, content: Uint8Array, known?: Digest): Digest {
     const id = idOf(kind, content)
+    if (id === known) return id
     if (this.#waiting.has(id) || this.#packed.has(id) || this.#young.has(id)) return id
     if (this.#isThere(id)) {
       this.#young.add(id)
@@ -42,6 +44,10 @@ export class ObjectBatch {
       this.#addTo(this.#pack, id, kind, content)
     }
     return id
+  }
+
+  recent(id: Digest): Buffer | undefined {
+    return this.#objects.recent.get(id)?.content
   }
 
   /** Whether it waits here, and is not in the store. */
@@ -58,7 +64,7 @@ export class ObjectBatch {
 
   #write(id: Digest, { kind, content }: Waiting): void {
     this.#objects.loose.write(id, kind, content)
-    this.#objects.recent.add(id, { kind, content: Buffer.from(content) })
+    this.#objects.recent.add(id, { kind, content: asBuffer(content) })
   }
 
   discard(): void {
@@ -96,4 +102,11 @@ export class ObjectBatch {
     }
     return true
   }
+}
+
+/** Not a copy: what was given to be kept is not changed any more. */
+function asBuffer(content: Uint8Array): Buffer {
+  return Buffer.isBuffer(content)
+    ? content
+    : Buffer.from(content.buffer, content.byteOffset, content.byteLength)
 }

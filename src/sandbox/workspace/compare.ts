@@ -48,8 +48,15 @@ function* compareFolders(
   after: Tree,
   path: string,
 ): Generator<Difference> {
-  const names = [...new Set([...before.keys(), ...after.keys()])].sort()
-  for (const name of names) yield* compareEntries(objects, before.get(name), after.get(name), path + name)
+  const names: string[] = []
+  for (const [name, entry] of before) if (!isEqual(entry, after.get(name))) names.push(name)
+  for (const name of after.keys()) if (!before.has(name)) names.push(name)
+  for (const name of names.sort())
+    yield* compareEntries(objects, before.get(name), after.get(name), path + name)
+}
+
+function isEqual(one: TreeEntry, other: TreeEntry | undefined): boolean {
+  return one.kind === other?.kind && one.id === other.id && one.mode === other.mode
 }
 
 function* compareEntries(
@@ -58,7 +65,6 @@ function* compareEntries(
   after: TreeEntry | undefined,
   path: string,
 ): Generator<Difference> {
-  if (before?.kind === after?.kind && before?.id === after?.id && before?.mode === after?.mode) return
   const folderBefore = before?.kind === 'folder' ? readTree(objects, before.id) : undefined
   const folderAfter = after?.kind === 'folder' ? readTree(objects, after.id) : undefined
   if (before !== undefined && !folderBefore && after !== undefined && !folderAfter) {

@@ -1,4 +1,4 @@
-import type { BigIntStats } from 'node:fs'
+import type { Stats } from 'node:fs'
 import type { Digest } from '../../base/digest.ts'
 import type { ObjectStore } from './objects.ts'
 import { type Absent, absentEntry, readTree, type TreeEntry } from './tree.ts'
@@ -13,10 +13,10 @@ export interface FileNode {
   readonly kind: 'file' | 'link'
   readonly mode: number
   readonly size: number
-  /** Nanoseconds since the epoch. */
-  readonly modified: bigint
-  readonly changed: bigint
-  readonly inode: bigint
+  /** Milliseconds since the epoch, to a quarter of a microsecond. Numbers of 64 bits would be exact, and make a look a third slower. */
+  readonly modified: number
+  readonly changed: number
+  readonly inode: number
   /** Undefined until it is read. */
   readonly id: Digest | undefined
   /** It was changed so shortly before it was read that a later change may look the same: to be read again. */
@@ -29,6 +29,8 @@ export interface FolderNode {
   readonly entries: Map<string, IndexNode>
   /** Undefined while something below has no id. */
   tree: Digest | undefined
+  /** While it has none: the folder as it was. It has the same tree if what is read turns out to be what it was. */
+  was?: FolderNode | undefined
   totals?: Totals
 }
 
@@ -44,8 +46,12 @@ export interface Totals {
   readonly absent: number
 }
 
-export function folderNode(mode: number, entries: Map<string, IndexNode>): FolderNode {
-  return { kind: 'folder', mode, entries, tree: undefined }
+export function folderNode(
+  mode: number,
+  entries: Map<string, IndexNode>,
+  was?: FolderNode | undefined,
+): FolderNode {
+  return { kind: 'folder', mode, entries, tree: undefined, was: was?.tree === undefined ? was?.was : was }
 }
 
 export function absentNode(absent: Absent): AbsentNode {
@@ -53,16 +59,16 @@ export function absentNode(absent: Absent): AbsentNode {
 }
 
 /** A file as described; with an id once it was read at `readAt`, in milliseconds since the epoch. */
-export function fileNode(found: BigIntStats, id?: Digest, readAt = 0): FileNode {
+export function fileNode(found: Stats, id?: Digest, readAt = 0): FileNode {
   return {
     kind: found.isSymbolicLink() ? 'link' : 'file',
-    mode: Number(found.mode & 0o7777n),
-    size: Number(found.size),
-    modified: found.mtimeNs,
-    changed: found.ctimeNs,
+    mode: found.mode & 0o7777,
+    size: found.size,
+    modified: found.mtimeMs,
+    changed: found.ctimeMs,
     inode: found.ino,
     id,
-    racy: id !== undefined && Number(found.ctimeMs) >= readAt - clockStep,
+    racy: id !== undefined && found.ctimeMs >= readAt - clockStep,
   }
 }
 
@@ -70,19 +76,29 @@ export function fileNode(found: BigIntStats, id?: Digest, readAt = 0): FileNode 
 const clockStep = 20
 
 /** Whether what was read before still holds. */
-export function isSame(node: IndexNode | undefined, found: BigIntStats): node is FileNode {
+export function isSame(node: IndexNode | undefined, found: Stats): node is FileNode {
   return (
     node !== undefined &&
     (node.kind === 'file' || node.kind === 'link') &&
     node.id !== undefined &&
     !node.racy &&
-    node.changed === found.ctimeNs &&
-    node.modified === found.mtimeNs &&
-    node.size === Number(found.size) &&
+    node.changed === found.ctimeMs &&
+    node.modified === found.mtimeMs &&
+    node.size === found.size &&
     node.inode === found.ino &&
-    node.mode === Number(found.mode & 0o7777n) &&
+    node.mode === (found.mode & 0o7777) &&
     (node.kind === 'link') === found.isSymbolicLink()
   )
+}
+
+/** Whether both make the same entry of a tree. */
+export function isAlike(one: IndexNode, other: IndexNode | undefined): boolean {
+  if (one === other) return true
+  if (other === undefined || one.kind !== other.kind) return false
+  if (one.kind === 'absent') return one.entry.id === (other as AbsentNode).entry.id
+  if (one.kind === 'folder')
+    return one.tree === (other as FolderNode).tree && one.mode === (other as FolderNode).mode
+  return one.id === (other as FileNode).id && (one.kind === 'link' || one.mode === (other as FileNode).mode)
 }
 
 export function totalsOf(folder: FolderNode): Totals {
@@ -107,7 +123,7 @@ export function nodeOfTree(objects: ObjectStore, tree: Digest, mode = 0o755): Fo
     const { kind, id, mode } = entry
     if (kind === 'absent') entries.set(name, { kind, entry })
     else if (kind === 'folder') entries.set(name, nodeOfTree(objects, id, mode))
-    else entries.set(name, { kind, mode, id, size: 0, modified: 0n, changed: 0n, inode: 0n, racy: true })
+    else entries.set(name, { kind, mode, id, size: 0, modified: 0, changed: 0, inode: 0, racy: true })
   }
   return { kind: 'folder', mode, entries, tree }
 }

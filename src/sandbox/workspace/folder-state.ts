@@ -86,7 +86,7 @@ function readState(home: string): { readonly folder: string; readonly tree: Dige
   }
 }
 
-const indexVersion = 1
+const indexVersion = 2
 
 type Row =
   | readonly [name: string, kind: 'folder', mode: number, tree: Digest | undefined, entries: readonly Row[]]
@@ -96,7 +96,9 @@ type Row =
       kind: 'file' | 'link',
       mode: number,
       size: number,
-      times: string,
+      modified: number,
+      changed: number,
+      inode: number,
       id: Digest,
       racy: 0 | 1,
     ]
@@ -112,8 +114,8 @@ function rowOf(name: string, node: IndexNode): Row {
       Array.from(node.entries, ([name, child]) => rowOf(name, child)),
     ]
   }
-  const times = `${node.modified} ${node.changed} ${node.inode}`
-  return [name, node.kind, node.mode, node.size, times, node.id as Digest, node.racy ? 1 : 0]
+  const { kind, mode, size, modified, changed, inode, id, racy } = node
+  return [name, kind, mode, size, modified, changed, inode, id as Digest, racy ? 1 : 0]
 }
 
 function nodeOf(row: Row): IndexNode {
@@ -122,7 +124,6 @@ function nodeOf(row: Row): IndexNode {
     const [, , mode, tree, rows] = row
     return { kind: 'folder', mode, tree, entries: new Map(rows.map(child => [child[0], nodeOf(child)])) }
   }
-  const [, kind, mode, size, times, id, racy] = row
-  const [modified, changed, inode] = times.split(' ').map(BigInt) as [bigint, bigint, bigint]
+  const [, kind, mode, size, modified, changed, inode, id, racy] = row
   return { kind, mode, size, modified, changed, inode, id, racy: racy === 1 }
 }

@@ -77,8 +77,13 @@ function withoutLargest(root: FolderNode, most: number): FolderNode {
   return drop(root)
 }
 
-export function tooBig(size: number, modified: bigint): IndexNode {
-  return absentNode({ reason: 'too-big', size, modified: String(modified) })
+export function tooBig(size: number, modified: number): IndexNode {
+  return absentNode({ reason: 'too-big', size, modified: nanoseconds(modified) })
+}
+
+/** Of milliseconds, to the microsecond. */
+export function nanoseconds(milliseconds: number): string {
+  return String(BigInt(Math.round(milliseconds * 1_000)) * 1_000n)
 }
 
 /** The same object when nothing in it changes. */
@@ -97,7 +102,7 @@ function statDigest(folder: FolderNode): string {
   const hash = createHash('sha256')
   const files = [...walk(folder, '')].sort(([one], [other]) => (one < other ? -1 : 1))
   for (const [path, { size, modified, mode }] of files) {
-    hash.update(`${JSON.stringify(path)} ${size} ${modified} ${mode.toString(8)}\n`)
+    hash.update(`${JSON.stringify(path)} ${size} ${nanoseconds(modified)} ${mode.toString(8)}\n`)
   }
   return hash.digest('hex')
 }

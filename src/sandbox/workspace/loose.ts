@@ -14,7 +14,9 @@ import { join } from 'node:path'
 import { deflateSync } from 'node:zlib'
 import type { Digest } from '../../base/digest.ts'
 import { newId } from '../../base/ids.ts'
+import { orNothing } from '../host/or-nothing.ts'
 import { damaged, type Found, inflate, type ObjectKind } from './object.ts'
+import { zlibStored } from './zlib-stored.ts'
 
 /** Objects in a file each, as git lays them out: `objects/ab/cdef…`. */
 export class LooseObjects {
@@ -26,7 +28,7 @@ export class LooseObjects {
 
   /** An empty file is what a power cut leaves: it counts as missing, and is written again. */
   has(id: Digest): boolean {
-    return (statSync(this.pathOf(id), { throwIfNoEntry: false })?.size ?? 0) > 0
+    return (statSync(this.pathOf(id), orNothing)?.size ?? 0) > 0
   }
 
   /** Makes it young again, so that `prune` in another process does not take it from whoever is about to use it. False when it is gone. */
@@ -61,8 +63,10 @@ export class LooseObjects {
 
   write(id: Digest, kind: ObjectKind, content: Uint8Array): void {
     const path = this.pathOf(id)
-    const header = Buffer.from(`${kind} ${content.length}\0`)
-    const bytes = deflateSync(Buffer.concat([header, content]), { level: 1 })
+    const whole = Buffer.concat([Buffer.from(`${kind} ${content.length}\0`), content])
+    const bytes = isWorthCompressing(kind, whole.length)
+      ? deflateSync(whole, { level: 1 })
+      : zlibStored(whole)
     const temporary = join(this.#folder, `tmp_obj_${newId()}`)
     try {
       writeFile(temporary, bytes)
@@ -91,6 +95,11 @@ export class LooseObjects {
   pathOf(id: Digest): string {
     return `${this.#folder}/${id.slice(0, 2)}/${id.slice(2)}`
   }
+}
+
+/** Not what takes one block of the disk in any case, nor a tree, which is digests for the most part. */
+function isWorthCompressing(kind: ObjectKind, length: number): boolean {
+  return length > (kind === 'tree' ? 65_536 : 4_000)
 }
 
 function writeFile(path: string, bytes: Uint8Array): void {

@@ -193,7 +193,8 @@ class Merge implements Disposable {
       return { how: 'ours', entry: ours }
     if (typeof settlement === 'object') {
       const { content } = settlement
-      const bytes = typeof content === 'string' ? Buffer.from(content) : content
+      // A copy: what was given may change later.
+      const bytes = Buffer.from(content as Uint8Array)
       const file = [ours, theirs].find(side => side?.kind === 'file')
       const id = this.#batch.put('blob', bytes)
       return { how: 'content', entry: { kind: 'file', id, mode: file?.mode ?? 0o644 } }

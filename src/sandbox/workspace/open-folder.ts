@@ -12,6 +12,8 @@ import {
 import { nameOf, pathIn } from './names.ts'
 
 const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
+/** Undefined until somebody asks. */
+let canHold: boolean | undefined
 
 /**
  * A folder held open. On Linux what is done to its entries goes through the open folder, so that nobody who swaps one of its parents for a link in
@@ -29,7 +31,8 @@ export class OpenFolder implements Disposable {
 
   /** `path` is a real path. */
   static at(path: string | Buffer): OpenFolder {
-    return new OpenFolder(path, process.platform === 'linux' && existsSync('/proc/self/fd'))
+    canHold ??= process.platform === 'linux' && existsSync('/proc/self/fd')
+    return new OpenFolder(path, canHold)
   }
 
   /** Throws when it is a link, is no folder, or is not there. */
@@ -72,9 +75,14 @@ export class OpenFolder implements Disposable {
 }
 
 export function namesIn(path: string): string[] {
+  return listFolder(path).names
+}
+
+/** The same; `isText` when all of them are, so that none needs a look before it is part of a path. */
+export function listFolder(path: string): { readonly names: string[]; readonly isText: boolean } {
   const names = readdirSync(path)
-  if (!names.some(name => name.includes('\uFFFD'))) return names
-  return readdirSync(path, { encoding: 'buffer' }).map(nameOf)
+  if (!names.some(name => name.includes('\uFFFD'))) return { names, isText: true }
+  return { names: readdirSync(path, { encoding: 'buffer' }).map(nameOf), isText: false }
 }
 
 /** What the system says of a path that another process has just removed or replaced. */

@@ -1,5 +1,5 @@
-import { createTwoFilesPatch } from 'diff'
 import type { Difference } from './compare.ts'
+import { linePatch } from './line-patch.ts'
 import type { ObjectStore } from './objects.ts'
 import type { TreeEntry } from './tree.ts'
 
@@ -45,21 +45,7 @@ function textPatch(
   const old = textOf(objects, before, most)
   const now = textOf(objects, after, most)
   if (old === undefined || now === undefined) return undefined
-  const patch = createTwoFilesPatch(
-    before ? `a/${from}` : '/dev/null',
-    after ? `b/${to}` : '/dev/null',
-    old,
-    now,
-    undefined,
-    undefined,
-    {
-      context: 3,
-      // A file that has become another one has no patch worth reading, and would take seconds to compare.
-      maxEditLength: 5_000,
-      headerOptions: { includeIndex: false, includeUnderline: false, includeFileHeaders: true },
-    },
-  )
-  return patch?.includes('@@') ? patch : undefined
+  return linePatch([before ? `a/${from}` : '/dev/null', after ? `b/${to}` : '/dev/null'], old, now)
 }
 
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

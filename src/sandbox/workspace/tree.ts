@@ -1,7 +1,7 @@
 import type { Digest } from '../../base/digest.ts'
 import { sha256 } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
-import { byteOrder, bytesOf, nameFromStored, nameOf, storedName } from './names.ts'
+import { byteOrder, nameFromStored, nameOf, storedName } from './names.ts'
 import { damaged, emptyTree, type ObjectKind } from './object.ts'
 import type { ObjectStore } from './objects.ts'
 
@@ -13,7 +13,7 @@ export interface Absent {
   readonly reason: NotKeptReason
   /** Bytes. */
   readonly size?: number
-  /** Nanoseconds since the epoch. */
+  /** Nanoseconds since the epoch, to the microsecond. */
   readonly modified?: string
   /** A folder: how many files it holds, and the digest of their names, sizes, times and modes. */
   readonly files?: number
@@ -45,37 +45,32 @@ interface Side {
 
 export interface ObjectWriter {
   put(kind: ObjectKind, content: Uint8Array): Digest
+  /** The content of one that was just written or read. */
+  recent?(id: Digest): Buffer | undefined
 }
 
 export function absentEntry(absent: Absent): TreeEntry {
   return { kind: 'absent', id: sha256(JSON.stringify(absent)), mode: 0, absent }
 }
 
+/** Trees by their bytes, as long as somebody has those: what was just written or read is not taken apart again. */
+const treesByBytes = new WeakMap<Uint8Array, Tree>()
+
 /** O(n log n) in the entries of this folder; those below are not looked at. */
 export function writeTree(entries: Iterable<readonly [string, TreeEntry]>, objects: ObjectWriter): Digest {
-  const rows: {
-    readonly order: string
-    readonly mode: string
-    readonly name: string
-    readonly id: Digest
-  }[] = []
+  const tree: Tree = new Map(entries)
+  const rows: Row[] = []
   const modes: [string, string][] = []
   const absent: [string, Absent][] = []
-  for (const [name, entry] of entries) {
+  for (const [name, entry] of tree) {
     if (entry.absent !== undefined) {
       absent.push([name, entry.absent])
       continue
     }
     const usual = gitMode(entry)
     if (entry.kind !== 'link' && entry.mode !== usualBits(usual)) modes.push([name, entry.mode.toString(8)])
-    const stored = storedName(name, entry.kind === 'link')
-    const order = byteOrder(stored)
-    rows.push({
-      order: entry.kind === 'folder' ? `${order}/` : order,
-      mode: usual,
-      name: stored,
-      id: entry.id,
-    })
+    const bytes = byteOrder(storedName(name, entry.kind === 'link'))
+    rows.push({ order: entry.kind === 'folder' ? `${bytes}/` : bytes, mode: usual, bytes, id: entry.id })
   }
   if (modes.length > 0 || absent.length > 0) {
     const side: Side = {
@@ -83,18 +78,53 @@ export function writeTree(entries: Iterable<readonly [string, TreeEntry]>, objec
       ...(absent.length > 0 && { absent: sorted(absent) }),
     }
     const id = objects.put('blob', Buffer.from(`${JSON.stringify(side, null, 1)}\n`))
-    rows.push({ order: sideEntry, mode: '100644', name: sideEntry, id })
+    rows.push({ order: sideEntry, mode: '100644', bytes: sideEntry, id })
   }
   rows.sort((one, other) => (one.order < other.order ? -1 : 1))
-  return objects.put('tree', treeBytes(rows))
+  const bytes = treeBytes(rows)
+  // A reader is to be told of what is wrong with it.
+  if (tree.keys().every(isName)) treesByBytes.set(bytes, tree)
+  return objects.put('tree', bytes)
+}
+
+/** The same tree with other content under some of its names; undefined when it is not at hand. A tenth of what writing it anew costs. */
+export function writeTreeLike(
+  tree: Digest,
+  ids: ReadonlyMap<string, Digest>,
+  objects: ObjectWriter,
+): Digest | undefined {
+  const before = objects.recent?.(tree)
+  const known = before && treesByBytes.get(before)
+  if (before === undefined || known === undefined) return undefined
+  const after = new Map(known)
+  const rows = new Map<string, Digest>()
+  for (const [name, id] of ids) {
+    const entry = known.get(name)
+    if (entry === undefined) return undefined
+    after.set(name, { ...entry, id })
+    rows.set(`${gitMode(entry)} ${byteOrder(storedName(name, entry.kind === 'link'))}`, id)
+  }
+  const bytes = Buffer.allocUnsafeSlow(before.length)
+  before.copy(bytes)
+  for (let at = 0; at < bytes.length; ) {
+    const end = bytes.indexOf(0, at)
+    const id = rows.get(bytes.toString('latin1', at, end))
+    if (id !== undefined) bytes.write(id, end + 1, 'hex')
+    at = end + 33
+  }
+  treesByBytes.set(bytes, after)
+  return objects.put('tree', bytes)
 }
 
 /** `store-corrupt` when it holds what no folder can: it may come from somebody else's store. */
 export function readTree(objects: ObjectStore, id: Digest): Tree {
   if (id === emptyTree) return new Map()
+  const bytes = objects.read(id, 'tree')
+  const known = treesByBytes.get(bytes)
+  if (known !== undefined) return known
   const entries = new Map<string, TreeEntry>()
   let side: Side = {}
-  for (const { mode, stored, child } of rowsOf(objects, id)) {
+  for (const { mode, stored, child } of rowsOf(objects, id, bytes)) {
     if (stored === sideEntry) {
       side = JSON.parse(objects.read(child).toString()) as Side
       continue
@@ -112,6 +142,7 @@ export function readTree(objects: ObjectStore, id: Digest): Tree {
   for (const [name, absent] of Object.entries(side.absent ?? {})) {
     entries.set(checkName(name, id), absentEntry(absent))
   }
+  treesByBytes.set(bytes, entries)
   return entries
 }
 
@@ -120,7 +151,7 @@ export function* objectsBelow(objects: ObjectStore, tree: Digest, seen: Set<Dige
   if (seen.has(tree)) return
   seen.add(tree)
   yield tree
-  for (const { mode, child } of rowsOf(objects, tree)) {
+  for (const { mode, child } of rowsOf(objects, tree, objects.read(tree, 'tree'))) {
     if (mode === '40000') yield* objectsBelow(objects, child, seen)
     else if (!seen.has(child)) {
       seen.add(child)
@@ -129,8 +160,7 @@ export function* objectsBelow(objects: ObjectStore, tree: Digest, seen: Set<Dige
   }
 }
 
-function* rowsOf(objects: ObjectStore, id: Digest) {
-  const bytes = objects.read(id, 'tree')
+function* rowsOf(objects: ObjectStore, id: Digest, bytes: Buffer) {
   for (let at = 0; at < bytes.length; ) {
     const space = bytes.indexOf(0x20, at)
     const end = bytes.indexOf(0, space)
@@ -160,16 +190,24 @@ function usualBits(gitMode: string): number {
   return gitMode === '100644' ? 0o644 : 0o755
 }
 
-function treeBytes(
-  rows: readonly { readonly mode: string; readonly name: string; readonly id: Digest }[],
-): Buffer {
-  return Buffer.concat(
-    rows.flatMap(({ mode, name, id }) => [
-      Buffer.from(`${mode} `),
-      bytesOf(name),
-      Buffer.from(`00${id}`, 'hex'),
-    ]),
-  )
+interface Row {
+  readonly order: string
+  readonly mode: string
+  /** The name, a character for each byte. */
+  readonly bytes: string
+  readonly id: Digest
+}
+
+/** For each `<mode> <name>`, a zero, and the id. */
+function treeBytes(rows: readonly Row[]): Buffer {
+  const length = rows.reduce((sum, { mode, bytes }) => sum + mode.length + bytes.length + 34, 0)
+  const tree = Buffer.allocUnsafeSlow(length)
+  let at = 0
+  for (const { mode, bytes, id } of rows) {
+    at += tree.write(`${mode} ${bytes}\0`, at, 'latin1')
+    at += tree.write(id, at, 'hex')
+  }
+  return tree
 }
 
 function sorted<T>(entries: [string, T][]): Record<string, T> {
@@ -178,8 +216,12 @@ function sorted<T>(entries: [string, T][]): Record<string, T> {
   return record
 }
 
+function isName(name: string): boolean {
+  return name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name)
+}
+
 function checkName(name: string, tree: Digest): string {
-  if (name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name)) return name
+  if (isName(name)) return name
   throw new RathError(
     'store-corrupt',
     `The tree ${tree} has an entry ${JSON.stringify(name)}, which no folder has.`,

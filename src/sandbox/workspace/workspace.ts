@@ -32,7 +32,7 @@ export interface NotKept extends Absent {
   readonly path: string
 }
 
-/** From here on, looking everywhere is faster than looking at each; and so many are not to be read twice because a process died. */
+/** From here on, looking everywhere is faster than looking at each. */
 const manyPaths = 500
 
 interface CallOptions {
@@ -51,7 +51,7 @@ export class Workspace implements AsyncDisposable {
   readonly #state: FolderState | undefined
   #root: FolderNode | undefined
   #tree: Digest | undefined
-  /** Files read since the index was last kept: what the next process would have to read again. */
+  /** Files that changed since the index was last kept: what the next process would have to read again. */
   #unkept = 0
   #last: Promise<unknown> = Promise.resolve()
 
@@ -69,12 +69,7 @@ export class Workspace implements AsyncDisposable {
     objects: ObjectStore,
     options: WorkspaceOptions = {},
   ): Promise<Workspace> {
-    const real = await realPath(folder).catch(cause => {
-      throw new RathError('path-missing', `There is no folder ${show(folder)} to keep. Make it first.`, {
-        cause,
-      })
-    })
-    return new Workspace(real, objects, options)
+    return new Workspace(realFolder(folder), objects, options)
   }
 
   /** Tree of the last snapshot taken or restored here; undefined before the first. Survives the process. */
@@ -143,7 +138,8 @@ export class Workspace implements AsyncDisposable {
     this.#unkept += look.read
     this.#root = root
     this.#keepTree(root.tree as Digest)
-    if (this.#unkept > manyPaths) this.#keepIndex()
+    // So many are not to be read twice because a process died. Keeping the index takes about as long as reading a tenth of all files.
+    if (this.#unkept > Math.max(manyPaths, totalsOf(root).files / 4)) this.#keepIndex()
     return root
   }
 
@@ -174,6 +170,16 @@ export class Workspace implements AsyncDisposable {
     const result = this.#last.then(work)
     this.#last = result.catch(() => {})
     return result
+  }
+}
+
+function realFolder(folder: string): string {
+  try {
+    return realPath(folder)
+  } catch (cause) {
+    throw new RathError('path-missing', `There is no folder ${show(folder)} to keep. Make it first.`, {
+      cause,
+    })
   }
 }
 

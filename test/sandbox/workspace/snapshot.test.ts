@@ -173,12 +173,47 @@ test('a change right after a snapshot that leaves size and time as they were is 
 test('a file that was changed just before it was read is read again, one that was changed long before is not', async () => {
   using place = await lab()
   const { folder } = await place.workspace({ a: 'one' })
-  const found = lstatSync(join(folder, 'a'), { bigint: true })
-  const changedAt = Number(found.ctimeMs)
+  const found = lstatSync(join(folder, 'a'))
+  const changedAt = found.ctimeMs
   expect(isSame(fileNode(found, 'id', changedAt), found)).toBe(false)
   expect(isSame(fileNode(found, 'id', changedAt + 15), found)).toBe(false)
   expect(isSame(fileNode(found, 'id', changedAt + 100), found)).toBe(true)
   expect(isSame(fileNode(found), found)).toBe(false)
+})
+
+test('a file that is read again, and is what it was, leaves the store alone', async () => {
+  using place = await lab()
+  const workspace = await place.workspace({ 'a/b': 'one' })
+  const { tree } = await workspace.snapshot()
+  const kept = [tree, entryAt(place.objects, tree, 'a')?.id, entryAt(place.objects, tree, 'a/b')?.id]
+  const paths = kept.map(id => place.objects.loose.pathOf(id as string))
+  for (const path of paths) utimesSync(path, 1, 1)
+  expect((await workspace.snapshot(['a/b'])).tree).toBe(tree)
+  expect((await workspace.snapshot()).tree).toBe(tree)
+  expect(paths.map(path => statSync(path).mtimeMs)).toEqual([1000, 1000, 1000])
+})
+
+test('whichever file changes, its tree is the one that is written from nothing', async () => {
+  using place = await lab()
+  const workspace = await place.workspace(hostile)
+  await workspace.snapshot()
+  const { folder } = workspace
+  const paths = Object.keys(hostile).filter(
+    path => !path.endsWith('/') && lstatSync(join(folder, path)).isFile(),
+  )
+  expect(paths.length).toBeGreaterThan(30)
+  for (const content of ['once', 'again']) {
+    for (const path of paths) {
+      const mode = statSync(join(folder, path)).mode & 0o7777
+      rmSync(join(folder, path))
+      write(folder, { [path]: [content, mode] })
+      const { tree } = await workspace.snapshot([path])
+      if (content === 'once') continue
+      const other = await Workspace.open(folder, place.objects, { keep: false })
+      expect((await other.snapshot()).tree, path).toBe(tree)
+    }
+  }
+  expect(place.fsck()).toEqual([])
 })
 
 test('known paths give the tree that looking everywhere gives', async () => {
