@@ -1,8 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { cancelledError } from '../base/abort.ts'
-import { type Digest, digestOf } from '../base/digest.ts'
+import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
-import type { Json, JsonObject } from '../base/json.ts'
 import type { RetryOptions } from '../model/retry.ts'
 import type { Model, ModelAnswer, ModelRequest, ModelSettings } from '../model/spec.ts'
 import type { Chunk, ChunkInput } from '../session/chunk.ts'
@@ -10,10 +9,8 @@ import type { Message } from '../session/message.ts'
 import { type ToolCallPart, textOf } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
 import { type ApprovalDecision, type ApprovalRequest, askedChunk } from '../tool/approval.ts'
-import { readToolResult } from '../tool/big-output.ts'
 import { dispatchCalls } from '../tool/dispatch.ts'
 import type { Tool } from '../tool/spec.ts'
-import type { ToolEvidence } from '../tool/tool-record.ts'
 import { askPerson } from './approvals.ts'
 import { type About, AskFailed, ask, BudgetSpent, type Tools } from './ask.ts'
 import { type AutoCompress, makeRoom } from './auto-compress.ts'
@@ -28,7 +25,9 @@ import { keepPrompt, promptDigest } from './prompt.ts'
 import { Recorder } from './recorder.ts'
 import { RequestView } from './request-view.ts'
 import { scopeIn } from './scope.ts'
+import { toolChunks } from './tool-chunks.ts'
 import { changes, passRuling, passTool } from './tool-door.ts'
+import { describe, withReader } from './tool-table.ts'
 
 /** What the loop needs to know of an agent. */
 export interface AgentSpec {
@@ -75,7 +74,8 @@ class Loop {
   readonly #prompt: Digest | undefined
   readonly #tools: Tools | undefined
   readonly #about: About
-  /** Questions that nobody has answered. */
+  /** Questions of this turn that are on their way to a person, and those that nobody has answered. */
+  readonly #asking = new Set<Promise<ApprovalDecision>>()
   readonly #open: ChunkInput[] = []
   #repaired = false
 
@@ -185,6 +185,10 @@ class Loop {
       await runningTurns.run(turn ? [...running, turn] : running, () =>
         this.#dispatch(calls, deadline.signal),
       )
+    } catch (error) {
+      // Nobody is there: the other questions of the turn are about to find that out, and belong on the record with the first.
+      if (isWaiting(error)) await Promise.allSettled(this.#asking)
+      throw error
     } finally {
       this.#recorder.add(...this.#open)
     }
@@ -209,22 +213,19 @@ class Loop {
       sandbox,
       ...(session.placement && { files: async () => pathFiles(await sandbox()) }),
       sample: scopeIn(context).sample,
-      approve: request => this.#approve(request, calls.indexOf(request.call)),
+      approve: request => {
+        const asking = this.#approve(request, calls.indexOf(request.call))
+        this.#asking.add(asking)
+        return asking
+      },
       ruled: (call, rule) => passRuling(call, rule, turn),
       around: (call, run) => passTool(call, run, turn),
       onStart: ({ call }) => emit(context, { type: 'tool-call', call }),
       onProgress: (callId, data) => emit(context, { type: 'tool-progress', callId, data }),
-      onResult: ({ call, args, outcome, durationMs, evidence, approvals }) => {
+      onResult: record => {
+        const { call, outcome } = record
         emit(context, { type: 'tool-result', callId: call.id, tool: call.name, outcome })
-        this.#recorder.add(...approvals, ...(evidence ? filesFound(evidence) : []), {
-          kind: 'tool-result',
-          callId: call.id,
-          tool: call.name,
-          args,
-          outcome,
-          durationMs,
-          ...(evidence && chunkFields(evidence)),
-        })
+        this.#recorder.add(...toolChunks(record))
         return changes(this.#agent.tools.get(call.name)) ? this.#recorder.keepSoon() : undefined
       },
     })
@@ -234,8 +235,7 @@ class Loop {
     try {
       return await askPerson(request, place, this.#context)
     } catch (error) {
-      if (error instanceof RathError && error.code === 'run-waiting')
-        this.#open.push(askedChunk(request, this.#context.by))
+      if (isWaiting(error)) this.#open.push(askedChunk(request, this.#context.by))
       throw error
     }
   }
@@ -280,70 +280,8 @@ class Loop {
   }
 }
 
-/** A long result is shown to the model head and tail; with this tool it reads the rest. */
-function withReader(tools: ReadonlyMap<string, Tool>): ReadonlyMap<string, Tool> {
-  return tools.size === 0 || tools.has(readToolResult.name)
-    ? tools
-    : new Map([...tools, [readToolResult.name, readToolResult]])
-}
-
-/** What the chunk says of where a call ran. */
-function chunkFields({
-  ranOn,
-  before,
-  tree,
-  files,
-  moreFiles,
-  session,
-}: ToolEvidence): Omit<ToolEvidence, 'session' | 'moreFiles'> & { extras?: JsonObject } {
-  const extras = {
-    ...(moreFiles !== undefined && { moreFiles }),
-    ...(session !== undefined && { session }),
-  }
-  return {
-    ...(ranOn && { ranOn }),
-    ...(before !== undefined && { before }),
-    ...(tree !== undefined && { tree }),
-    ...(files && { files }),
-    ...(Object.keys(extras).length > 0 && { extras }),
-  }
-}
-
-/** What was found of the files besides what the call did to them. */
-function filesFound({ drift, putAway, problem }: ToolEvidence): ChunkInput[] {
-  return [
-    ...(putAway === undefined
-      ? []
-      : [{ kind: 'note', name: 'files-put-away', data: { tree: putAway } } as const]),
-    ...(drift ? [{ kind: 'note', name: 'drift', data: drift as unknown as Json } as const] : []),
-    ...(problem === undefined
-      ? []
-      : [
-          {
-            kind: 'error',
-            error: 'files-not-kept',
-            message: `The files could not be kept: ${problem}`,
-          } as const,
-        ]),
-  ]
-}
-
-const described = new WeakMap<ReadonlyMap<string, Tool>, Tools>()
-
-/** What the model is told of the tools; made once for each table of an agent. */
-function describe(own: ReadonlyMap<string, Tool>, all: ReadonlyMap<string, Tool>): Tools | undefined {
-  if (all.size === 0) return undefined
-  let known = described.get(own)
-  if (known === undefined) {
-    const descriptions = [...all.values()].map(({ name, description, parameters }) => ({
-      name,
-      description,
-      parameters,
-    }))
-    known = { digest: digestOf(descriptions), descriptions }
-    described.set(own, known)
-  }
-  return known
+function isWaiting(error: unknown): boolean {
+  return error instanceof RathError && error.code === 'run-waiting'
 }
 
 function asRathError(thrown: unknown): RathError {

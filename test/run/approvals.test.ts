@@ -3,6 +3,7 @@ import { Parallel } from '../../src/flow/parallel.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import type { OpenApproval } from '../../src/run/run.ts'
 import type { Session } from '../../src/session/session.ts'
+import type { RunWrite } from '../../src/store/spec.ts'
 import type { ApprovalRequest } from '../../src/tool/approval.ts'
 import { tool } from '../../src/tool/tool.ts'
 import { counted, elsewhere, fresh, say } from './journal/make.ts'
@@ -59,6 +60,26 @@ describe('a call that needs approval, with nobody there', () => {
     ])
     expect(error.session.pending.filter(({ kind }) => kind === 'approval')).toHaveLength(2)
     expect([paid, look.ran]).toEqual([[], 1])
+  })
+
+  it('waits for all questions of the turn to be kept, however long the store takes for one', async () => {
+    const { store } = await fresh()
+    const isSlow = (write: RunWrite) =>
+      write.kind === 'intend' && JSON.stringify(write).includes('"amount":60')
+    const runs = new Proxy(store.runs, {
+      get: (target, name) => {
+        if (name !== 'write') return Reflect.get(target, name)
+        return async (...args: Parameters<typeof target.write>) => {
+          for (let turns = 0; turns < 20 && args[2].some(isSlow); turns++) await new Promise(setImmediate)
+          await target.write(...args)
+        }
+      },
+    })
+    const { pay } = shop()
+    const { agent } = agentWith([pays(50, 60)], { tools: [pay] })
+    const error = await failureOf(elsewhere({ ...store, runs }).run(agent, say()))
+    expect(open(error)).toHaveLength(2)
+    expect(kinds(error.session)).toEqual(['user', 'assistant', 'approval', 'approval'])
   })
 
   it('goes on when another process has decided: approved, edited, rejected or answered', async () => {
