@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { generateText, jsonSchema, tool as sdkTool, stepCountIs, streamText } from 'ai'
 import { Agent, type ChunkInput, configure, openStore, Session, tool } from 'openrath'
 import { type Bench, compareTime, type Line, ratioAtMost, type Task } from './harness.ts'
@@ -56,6 +57,15 @@ async function rounds(report: Report): Promise<void> {
         options,
       ),
     )
+    if (history === 10)
+      report(
+        await compareTime(
+          '… beside the record alone, written by hand',
+          ourRounds(past, many, times),
+          recordRounds(many, times),
+          { rounds: 5 },
+        ),
+      )
     report(
       await compareTime(
         `… beside the hand-written floor`,
@@ -127,6 +137,53 @@ async function floor(model: ReturnType<typeof zeroLatency>, prompt: Prompt): Pro
     })
   }
 }
+
+/**
+ * The least that puts a round on the record: no model, no tool, no loop. Two chunks, each with its id and the state behind it, and two
+ * effects, each with a key, an intent and an outcome, as text in maps.
+ */
+function recordRounds(many: number, times: number): Task {
+  const store = new Map<string, string>()
+  return {
+    name: 'record by hand',
+    operations: times * (many + 1),
+    run: () =>
+      inTurn(times, async () => {
+        let [head, state] = ['', '']
+        for (let round = 0; round <= many; round++) {
+          const call = { type: 'tool-call', id: `c${round}`, name: 'add', args: { a: 1, b: 2 } }
+          const answer = { content: [call], finishReason: 'tool-calls', usage: { ...usage } }
+          const outcome = { kind: 'value', value: 3 }
+          const at = Date.now()
+          for (const { kind, request, value, chunk } of [
+            {
+              kind: 'model',
+              request: { model: 'bench/zero-latency', tools: head },
+              value: answer,
+              chunk: { ...answer, at },
+            },
+            {
+              kind: 'tool',
+              request: { tool: 'add', args: call.args },
+              value: outcome,
+              chunk: { callId: call.id, outcome, at },
+            },
+          ]) {
+            const asked = JSON.stringify(request)
+            const key = hash('sha256', `["${state}","${kind}",${asked},""]`)
+            store.set(key, asked)
+            store.set(`${key} outcome`, JSON.stringify({ value, ms: 0.1 }))
+            const text = JSON.stringify({ kind, by: 'Agent', ...chunk })
+            head = hash('sha256', `["${head}",${text}]`)
+            state = hash('sha256', `["${state}",${JSON.stringify(value)}]`)
+            store.set(head, text)
+          }
+        }
+      }),
+  }
+}
+
+const usage = { inputTokens: 10, outputTokens: 5, cachedInputTokens: 0, reasoningTokens: 0, totalTokens: 15 }
 
 async function fanOut(report: Report): Promise<void> {
   const agents = 1_000
