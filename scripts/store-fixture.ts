@@ -1,4 +1,4 @@
-// Writes test/fixtures/store-v1.db: a store as version 1 of the SQLite format left it. Run once for each released version,
+// Writes test/fixtures/store-v1.db: a store as version 1 of the SQLite format left it, and so on. Run once for each version,
 // never again: node scripts/store-fixture.ts
 import { rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -126,6 +126,8 @@ export class ChainWriter {
   }
 }
 
+const none: readonly never[] = Object.freeze([])
+
 /** A chunk's row; `place` says where it hangs, `plain` is its JSON text. */
 export function encodeChunk(
   body: ChunkBody,
@@ -133,7 +135,9 @@ export function encodeChunk(
   plain = JSON.stringify(body),
 ): EncodedChunk {
   const { text, blobs } = encodeWritten(body as unknown as Json, plain)
-  return { row: { ...place, kind: body.kind, body: text, blobs: blobs.map(blob => blob.id) }, blobs }
+  const { id, index, previous, session } = place
+  const ids = blobs.length === 0 ? none : blobs.map(blob => blob.id)
+  return { row: { id, index, previous, session, kind: body.kind, body: text, blobs: ids }, blobs }
 }
 
 function forged(chunk: Chunk): RathError {

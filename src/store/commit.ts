@@ -10,15 +10,23 @@ export interface Operation<T> {
   decide(rows: Rows): T
 }
 
+/** An operation whose caller is told something else than what was decided, or told it later. */
+export interface AnsweredOperation<T, A> extends Operation<T> {
+  /** Runs once, when what was decided is durable. */
+  answer(decided: T): A | Promise<A>
+}
+
 interface Waiting {
-  readonly operation: Operation<unknown>
+  readonly operation: Operation<unknown> & Partial<AnsweredOperation<unknown, unknown>>
   resolve(value: unknown): void
   reject(error: unknown): void
 }
 
 const largestBatch = 1000
+/** The end of the code that runs now; `queueMicrotask` would do more than that. */
+const soon = Promise.resolve()
 /** A writer that awaits each of its operations may keep the event loop from everything else for so long. */
-const longestTurnMs = 2
+const longestTurnMs = 5
 
 /**
  * Group commit: operations that arrive while a transaction is running, or in the same turn of the event loop, share the
@@ -28,7 +36,7 @@ const longestTurnMs = 2
  */
 export class Committer {
   readonly #driver: StoreDriver
-  #waiting: Waiting[] = []
+  readonly #waiting: Waiting[] = []
   #busy = false
   /** The last transaction had one operation only. */
   #alone = true
@@ -42,13 +50,15 @@ export class Committer {
     this.#driver = driver
   }
 
-  submit<T>(operation: Operation<T>): Promise<T> {
+  submit<T, A>(operation: AnsweredOperation<T, A>): Promise<A>
+  submit<T>(operation: Operation<T>): Promise<T>
+  submit(operation: Operation<unknown>): Promise<unknown> {
     if (this.#closed) return Promise.reject(closedError())
-    return new Promise<T>((resolve, reject) => {
-      this.#waiting.push({ operation, resolve: resolve as (value: unknown) => void, reject })
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ operation, resolve, reject })
       if (this.#busy) return
       this.#busy = true
-      if (this.#alone && this.#turnHasTime()) queueMicrotask(this.#flush)
+      if (this.#alone && this.#turnHasTime()) void soon.then(this.#flush)
       else setImmediate(this.#flush)
     })
   }
@@ -97,9 +107,10 @@ export class Committer {
 
   readonly #flush = (): void => {
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, largestBatch)
-      this.#alone = batch.length === 1
-      const running = this.#commit(batch)
+      this.#alone = this.#waiting.length === 1
+      const running = this.#alone
+        ? this.#commitOne(this.#waiting.pop() as Waiting)
+        : this.#commit(this.#waiting.splice(0, largestBatch))
       if (running) return void running.then(this.#flush)
     }
     this.#busy = false
@@ -117,15 +128,37 @@ export class Committer {
     return now - this.#turnBegan < longestTurnMs
   }
 
+  /** The same as `#commit` for a batch of one, which is what most writers wait for. */
+  #commitOne({ operation, resolve, reject }: Waiting): Promise<void> | undefined {
+    let value: unknown
+    let refusal: { readonly error: unknown } | undefined
+    const settle = () => (refusal ? reject(refusal.error) : resolve(answerTo(operation, value)))
+    try {
+      const running = this.#driver.commit(touchedByOne(operation), rows => {
+        refusal = undefined
+        try {
+          value = operation.decide(rows)
+        } catch (error) {
+          refusal = { error }
+        }
+      })
+      if (running) return running.then(settle, reject)
+      settle()
+    } catch (error) {
+      reject(error)
+    }
+    return undefined
+  }
+
   /** Settles every operation of a batch; returns nothing when it has done so already, as it can with a driver that never waits. */
   #commit(batch: readonly Waiting[]): Promise<void> | undefined {
     let answers: Answer[] = []
     const settle = () => {
       for (let i = 0; i < batch.length; i++) {
-        const { resolve, reject } = batch[i] as Waiting
+        const { operation, resolve, reject } = batch[i] as Waiting
         const answer = answers[i] as Answer
         if ('error' in answer) reject(answer.error)
-        else resolve(answer.value)
+        else resolve(answerTo(operation, answer.value))
       }
     }
     try {
@@ -154,6 +187,10 @@ export class Committer {
   }
 }
 
+function answerTo(operation: Waiting['operation'], decided: unknown): unknown {
+  return operation.answer ? operation.answer(decided) : decided
+}
+
 type Answer = { readonly value: unknown } | { readonly error: unknown }
 
 function answerOf(operation: Operation<unknown>, rows: Rows): Answer {
@@ -166,12 +203,12 @@ function answerOf(operation: Operation<unknown>, rows: Rows): Answer {
 
 const none: readonly never[] = []
 
+function touchedByOne({ sessions = none, runs = none, entries = none }: Operation<unknown>): Touched {
+  return { sessions, runs, entries }
+}
+
 function touchedBy(operations: readonly Operation<unknown>[]): Touched {
-  const [first, second] = operations
-  if (first && second === undefined) {
-    const { sessions = none, runs = none, entries = none } = first
-    return { sessions, runs, entries }
-  }
+  if (operations.length === 1) return touchedByOne(operations[0] as Operation<unknown>)
   const sessions = new Set<string>()
   const runs = new Set<string>()
   const entries: EntryName[] = []

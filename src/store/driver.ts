@@ -122,7 +122,7 @@ export interface FoundRow {
   readonly id: Digest
   readonly index: number
   readonly body: string
-  /** The session that recorded it first; empty when that one was deleted, never another's. */
+  /** The session that recorded it first; when that one was deleted, another that reaches it, or an empty text when none does. */
   readonly session: string
 }
 

@@ -24,6 +24,8 @@ export interface Encoded {
   readonly blobs: readonly BlobRow[]
 }
 
+const none: readonly never[] = Object.freeze([])
+
 /** JSON text of a value with its large parts out of line. */
 export function encode(value: Json): Encoded {
   return encodeWritten(value, JSON.stringify(value))
@@ -31,7 +33,7 @@ export function encode(value: Json): Encoded {
 
 /** The same, for a value whose JSON text is known. */
 export function encodeWritten(value: Json, plain: string): Encoded {
-  if (plain.length <= inlineLimit && !plain.includes('"$blob"')) return { text: plain, blobs: [] }
+  if (plain.length <= inlineLimit && !plain.includes('"$blob"')) return { text: plain, blobs: none }
   const blobs: BlobRow[] = []
   return { text: JSON.stringify(outline(value, '', blobs)), blobs }
 }

@@ -1,6 +1,8 @@
 import { closedError } from './commit.ts'
 import type { Redactor } from './redact.ts'
 
+type Method = (...args: never[]) => unknown
+
 /** The door of a store: it lets calls in until it closes, waits for those inside, and lets no secret out with an error. */
 export class Gate {
   readonly #redactor: Redactor
@@ -12,33 +14,46 @@ export class Gate {
     this.#redactor = redactor
   }
 
-  /** The same object with its methods behind this door. Whatever is wrong with an async call, it rejects and never throws. */
+  /** An object with the same methods, behind this door. Whatever is wrong with an async call, it rejects and never throws. */
   around<T extends object>(target: T): T {
-    const methods = new Map<PropertyKey, unknown>()
-    const guarded = (name: PropertyKey) => {
-      const member = target[name as keyof T]
-      if (typeof member !== 'function') return member
-      if (name === 'subscribe') return (...args: unknown[]) => this.#enter(() => member.apply(target, args))
-      if (name === 'write') return (...args: unknown[]) => this.#passAtOnce(() => member.apply(target, args))
-      return (...args: unknown[]) => this.pass(() => member.apply(target, args))
+    const door: Record<string, unknown> = {}
+    for (const name of methodsOf(target)) {
+      const method = target[name as keyof T] as Method
+      if (name === 'subscribe')
+        door[name] = (...args: never[]) => this.#enter(() => method.apply(target, args))
+      else if (name === 'write')
+        door[name] = (...args: never[]) =>
+          this.#passAtOnce(() => method.apply(target, args) as Promise<unknown>)
+      else door[name] = (...args: never[]) => this.#call(target, method, args)
     }
-    return new Proxy(target, {
-      get(_, name) {
-        if (!methods.has(name)) methods.set(name, guarded(name))
-        return methods.get(name)
-      },
-    })
+    return door as T
   }
 
-  async pass<T>(work: () => Promise<T>): Promise<T> {
+  pass<T>(work: () => Promise<T>): Promise<T> {
+    return this.#call(undefined, work, []) as Promise<T>
+  }
+
+  // No async function: one more of those is felt by whoever appends again and again.
+  #call(target: unknown, work: Method, args: readonly unknown[]): Promise<unknown> {
+    if (!this.#open) return Promise.reject(closedError())
     this.#inside++
+    let running: unknown
     try {
-      return await this.#enter(work)
+      running = Reflect.apply(work, target, args)
     } catch (error) {
-      throw this.#redactor.error(error)
-    } finally {
-      if (--this.#inside === 0) this.#emptied?.()
+      running = Promise.reject(error)
     }
+    return Promise.resolve(running).then(this.#left, this.#failed)
+  }
+
+  readonly #left = <T>(value: T): T => {
+    if (--this.#inside === 0) this.#emptied?.()
+    return value
+  }
+
+  readonly #failed = (error: unknown): never => {
+    this.#left(undefined)
+    throw this.#redactor.error(error)
   }
 
   /** For what may be done when it returns: that throws what is wrong, and makes no promise. */
@@ -64,4 +79,10 @@ export class Gate {
     if (!this.#open) throw closedError()
     return work()
   }
+}
+
+/** Of an instance of a class, or of a plain object; all that these have are methods. */
+function methodsOf(target: object): string[] {
+  const source = Object.getPrototypeOf(target) === Object.prototype ? target : Object.getPrototypeOf(target)
+  return Object.getOwnPropertyNames(source).filter(name => name !== 'constructor')
 }

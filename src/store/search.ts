@@ -1,6 +1,6 @@
 import { RathError, show } from '../base/errors.ts'
 import type { Json } from '../base/json.ts'
-import type { ChunkBody } from '../session/chunk.ts'
+import type { ChunkBody, ChunkKind } from '../session/chunk.ts'
 import { isBytes, isOwn } from './chunk-fields.ts'
 import type { FoundRow, StoreDriver } from './driver.ts'
 import { decodeAll, decodePreview } from './encode.ts'
@@ -25,8 +25,22 @@ export async function searchChunks(
   const words = queryWords(query)
   if (words.length === 0) return []
   await catchUp(driver)
-  const found = await driver.search(words, options.kind, limit)
+  const found = await findReached(driver, words, options.kind, limit)
   return Promise.all(found.map(row => hitOf(driver, row, words)))
+}
+
+/** Chunks that no session reaches any more wait for gc, and are not told. */
+async function findReached(
+  driver: StoreDriver,
+  words: readonly string[],
+  kind: ChunkKind | undefined,
+  limit: number,
+): Promise<FoundRow[]> {
+  for (let asked = limit; ; asked *= 4) {
+    const found = await driver.search(words, kind, asked)
+    const reached = found.filter(row => row.session !== '')
+    if (reached.length >= limit || found.length < asked) return reached.slice(0, limit)
+  }
 }
 
 async function hitOf(driver: StoreDriver, row: FoundRow, words: readonly string[]): Promise<SearchHit> {

@@ -54,13 +54,14 @@ export function extend(id: string, bodies: readonly ChunkBody[], after: Digest |
       )
     }
     let { head, length } = kept
-    const rows = bodies.map(body => {
+    const rows = new Array<EncodedChunk>(bodies.length)
+    for (let i = 0; i < bodies.length; i++) {
+      const body = bodies[i] as ChunkBody
       const placed = kept.branch === '' ? body : withField(body, { branch: kept.branch })
       const { id: next, text } = identifyText(placed, head)
-      const place = { id: next, index: length++, previous: head, session: id }
+      rows[i] = encodeChunk(placed, { id: next, index: length++, previous: head, session: id }, text)
       head = next
-      return encodeChunk(placed, place, text)
-    })
+    }
     add(rows, into)
     const row = { ...kept, head, length, updated: at }
     into.setSession(row)

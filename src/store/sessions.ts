@@ -116,7 +116,7 @@ export class Sessions implements SessionStore {
     this.#writer.stored(value.tip)
   }
 
-  async append(
+  append(
     id: string,
     chunks: readonly ChunkInput[],
     options: { readonly after?: Digest } = {},
@@ -126,16 +126,31 @@ export class Sessions implements SessionStore {
       throw new RathError('invalid-argument', `append takes a list of chunks, not ${show(chunks)}.`)
     }
     const at = Date.now()
-    const parsed = chunks.map((chunk, i) =>
-      parseChunk(chunk, at, chunks.length === 1 ? 'chunk' : `chunk ${i}`),
-    )
-    const summarises = parsed.some(body => body.kind === 'compress')
-    const bodies = (summarises ? await this.#anchored(id, parsed) : parsed).map(this.#redactor.chunk)
-    const row = await this.#committer.submit({
+    const bodies = new Array<ChunkBody>(chunks.length)
+    let summarises = false
+    for (let i = 0; i < chunks.length; i++) {
+      const body = parseChunk(chunks[i], at, chunks.length === 1 ? 'chunk' : `chunk ${i}`)
+      if (body.kind === 'compress') summarises = true
+      bodies[i] = body
+    }
+    const { after } = options
+    // Without a pause where none is needed, and without a promise more: most appends are waited for one by one.
+    if (!summarises) return this.#append(id, bodies, after, at)
+    return this.#anchored(id, bodies).then(anchored => this.#append(id, anchored, after, at))
+  }
+
+  #append(
+    id: string,
+    bodies: readonly ChunkBody[],
+    after: Digest | undefined,
+    at: number,
+  ): Promise<SessionRow> {
+    const clean = this.#redactor.isIdle ? bodies : bodies.map(this.#redactor.chunk)
+    return this.#committer.submit({
       sessions: [id],
-      decide: extend(id, bodies, options.after, at),
+      decide: extend(id, clean, after, at),
+      answer: row => row ?? unknown(this.#driver, id),
     })
-    return row ?? Promise.reject(await unknown(this.#driver, id))
   }
 
   async get(name: string): Promise<Session> {
@@ -193,7 +208,7 @@ export class Sessions implements SessionStore {
         return true
       },
     })
-    if (!done) throw await unknown(this.#driver, id)
+    if (!done) await unknown(this.#driver, id)
   }
 
   async untag(tag: string): Promise<void> {
@@ -218,7 +233,7 @@ export class Sessions implements SessionStore {
   }
 
   /** Summaries name chunks as the ones of `Session.append` do: by what stays the same about them in a merge. */
-  async #anchored(id: string, bodies: readonly ChunkBody[]): Promise<readonly ChunkBody[]> {
+  async #anchored(id: string, bodies: readonly ChunkBody[]): Promise<ChunkBody[]> {
     const kept = await this.#driver.sessionRow(id)
     const tip = kept && (await this.#loader.load(kept.head))
     return bodies.map(body => (body.kind === 'compress' ? anchored(body, backwards(tip)) : body))
@@ -246,13 +261,10 @@ export class Sessions implements SessionStore {
 }
 
 /** `resolveName` knows how to say that there is no such session. */
-async function unknown(driver: StoreDriver, id: string): Promise<unknown> {
-  return resolveName(driver, id).then(
-    () =>
-      new RathError(
-        'unknown-session',
-        `There is no session with the id ${show(id)}; append takes a whole id.`,
-      ),
-    (error: unknown) => error,
+async function unknown(driver: StoreDriver, id: string): Promise<never> {
+  await resolveName(driver, id)
+  throw new RathError(
+    'unknown-session',
+    `There is no session with the id ${show(id)}; append takes a whole id.`,
   )
 }

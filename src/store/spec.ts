@@ -118,7 +118,7 @@ export interface SearchOptions {
 
 export interface SearchHit {
   readonly chunk: Digest
-  /** The session that recorded it first; forks of it share it. Empty when that session was deleted. */
+  /** The session that recorded it first; forks of it share it. When that one was deleted, another that has the chunk. */
   readonly session: string
   readonly index: number
   readonly kind: ChunkKind

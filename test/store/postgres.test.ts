@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { RathError } from '../../src/base/errors.ts'
 import { Session } from '../../src/session/index.ts'
 import { changes, cutOff } from '../../src/store/drivers/postgres/changes.ts'
 import { postgresDriver } from '../../src/store/drivers/postgres/driver.ts'
@@ -12,6 +11,7 @@ import { Pool } from '../../src/store/drivers/postgres/pool.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { SessionRow } from '../../src/store/spec.ts'
 import { testStore } from '../../src/testing/index.ts'
+import { refusalOf } from '../session/make.ts'
 import { type PostgresServer, password, startPostgres } from '../support/postgres.ts'
 import { temporaryFolder } from './folder.ts'
 
@@ -31,15 +31,6 @@ for (const { name, run } of cases) test(name, run)
 
 const user = (text: string) => ({ kind: 'user', content: text }) as const
 const quick = { durability: 'normal', secrets: {} } as const
-
-async function refusal(promise: Promise<unknown>): Promise<RathError> {
-  const error = await promise.then(
-    () => undefined,
-    (reason: unknown) => reason,
-  )
-  expect(error).toBeInstanceOf(RathError)
-  return error as RathError
-}
 
 test('many processes open an empty database at once and all find one schema', async () => {
   const url = await server.createDatabase()
@@ -184,7 +175,7 @@ test('neither the url nor any error of the store shows the password', async () =
   ]
   const codes: string[] = []
   for (const address of wrong) {
-    const error = await refusal(openStore(address, { busyTimeout: 2000, secrets: {} }))
+    const error = await refusalOf(openStore(address, { busyTimeout: 2000, secrets: {} }))
     expect(inspect(error, { depth: 20, showHidden: true })).not.toContain(password)
     codes.push(error.code)
   }
@@ -214,7 +205,7 @@ test('a store of a newer format is refused and left as it is', async () => {
   const url = await server.createDatabase()
   await (await openStore(url, quick)).close()
   await server.query(url, 'UPDATE openrath.format SET version = 99')
-  const error = await refusal(openStore(url, quick))
+  const error = await refusalOf(openStore(url, quick))
   expect(error.code).toBe('store-newer')
   expect(error.data).toMatchObject({ version: 99 })
   expect(await server.query(url, 'SELECT version FROM openrath.format')).toEqual([{ version: 99 }])
@@ -225,7 +216,7 @@ test('a schema openrath of another program is refused; an empty one is used', as
   for (const table of tables) {
     const url = await server.createDatabase()
     await server.query(url, `CREATE SCHEMA openrath; CREATE TABLE ${table}`)
-    expect((await refusal(openStore(url, quick))).code).toBe('store-foreign')
+    expect((await refusalOf(openStore(url, quick))).code).toBe('store-foreign')
     const sql =
       "SELECT count(*) FROM pg_class WHERE relnamespace = 'openrath'::regnamespace AND relkind = 'r'"
     expect(await server.query(url, sql)).toEqual([{ count: '1' }])
@@ -249,7 +240,7 @@ test('NUL, lone surrogates and texts that look like JSON come back everywhere th
     for (const filter of [{ by: text }, { label: text }]) {
       expect((await store.sessions.list(filter)).rows.length).toBeGreaterThan(0)
     }
-    expect((await refusal(store.sessions.get(`${text}${text}`))).code).toBe('unknown-session')
+    expect((await refusalOf(store.sessions.get(`${text}${text}`))).code).toBe('unknown-session')
   }
   expect((await store.sessions.list({ by: 'a\u0000b' })).rows.length).toBe(1)
 
@@ -296,7 +287,7 @@ test('a chunk whose predecessor is not stored is refused, and nothing of its bat
     rows.addChunk(chunk)
     rows.setSession({ id: 's', head, length: 2, branch: '', lineage, created: 1, updated: 1, tags: [] })
   })
-  expect((await refusal(commit as Promise<void>)).code).toBe('chunk-missing')
+  expect((await refusalOf(commit as Promise<void>)).code).toBe('chunk-missing')
   expect(await driver.sessionRow('s')).toBeUndefined()
   expect(await driver.knownChunks([head])).toEqual(new Set())
   await driver.close()
@@ -304,11 +295,11 @@ test('a chunk whose predecessor is not stored is refused, and nothing of its bat
 
 test('a store that is opened to read only is held to it by the server, and is not made', async () => {
   const url = await server.createDatabase()
-  expect((await refusal(openStore(url, { readOnly: true }))).code).toBe('store-read-only')
+  expect((await refusalOf(openStore(url, { readOnly: true }))).code).toBe('store-read-only')
   await (await openStore(url, quick)).close()
   const driver = await postgresDriver(url, { readOnly: true })
   const commit = driver.commit({ sessions: [], runs: ['r'], entries: [] }, () => {})
-  expect((await refusal(commit as Promise<void>)).code).toBe('store-read-only')
+  expect((await refusalOf(commit as Promise<void>)).code).toBe('store-read-only')
   await driver.close()
 })
 
@@ -329,7 +320,7 @@ test('a row that another process keeps locked makes the store busy after busyTim
   const other = new pg.Client({ connectionString: url })
   await other.connect()
   await other.query('BEGIN; SELECT FROM openrath.session FOR UPDATE')
-  const error = await refusal(store.sessions.append(session.id, [user('waits')]))
+  const error = await refusalOf(store.sessions.append(session.id, [user('waits')]))
   expect([error.code, error.retry]).toEqual(['store-busy', 'after'])
   await other.query('ROLLBACK')
   await store.sessions.append(session.id, [user('goes on')])

@@ -200,13 +200,26 @@ export function searchCases(open: OpenStore): ConformanceCase[] {
     async 'a shared chunk is still found when the session that recorded it was deleted'({ store }) {
       const trunk = Session.fromUserMessage('shared platypus')
       await store.sessions.put(trunk)
-      await store.sessions.put(trunk.fork('heir'))
+      const heir = trunk.fork('heir').append(says('own words'))
+      await store.sessions.put(heir)
       await store.sessions.delete(trunk.id)
       await store.gc({ olderThan: 0 })
       await store.sessions.put(talk(1))
       assert.deepEqual(
         (await store.sessions.search('platypus')).map(hit => hit.session),
-        [''],
+        [heir.id],
+      )
+    },
+
+    async 'what only a deleted session had is not found, and takes no place from what is'({ store }) {
+      const [kept, ...gone] = Array.from({ length: 4 }, (_, i) =>
+        Session.fromUserMessage(['platypus', 'with', 'many', 'words'].slice(0, 4 - i).join(' ')),
+      )
+      for (const session of [kept as Session, ...gone]) await store.sessions.put(session)
+      for (const { id } of gone) await store.sessions.delete(id)
+      assert.deepEqual(
+        (await store.sessions.search('platypus', { limit: 1 })).map(hit => hit.session),
+        [kept?.id],
       )
     },
 

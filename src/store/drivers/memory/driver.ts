@@ -107,7 +107,10 @@ export function memoryDriver(): StoreDriver {
       // A shorter text with all the words is more about them.
       const size = (chunk: ChunkRow) => words.get(chunk.id)?.size ?? 0
       const best = found.sort((a, b) => size(a) - size(b)).slice(0, limit)
-      return best.map(row => ({ ...row, session: sessions.has(row.session) ? row.session : '' }))
+      return best.map(row => ({
+        ...row,
+        session: sessions.has(row.session) ? row.session : heirOf(tables, row),
+      }))
     },
 
     async sweep(before, dryRun) {
@@ -148,6 +151,16 @@ export function memoryDriver(): StoreDriver {
       watchers.clear()
     },
   }
+}
+
+/** For a chunk whose session was deleted, the oldest session that reaches it, or an empty text. */
+function heirOf({ sessions, chunks }: Tables, { id, index }: ChunkRow): string {
+  for (const { id: heir, head } of sessions.values()) {
+    let at = head === null ? undefined : chunks.get(head)
+    while (at && at.index > index) at = at.previous === null ? undefined : chunks.get(at.previous)
+    if (at?.id === id) return heir
+  }
+  return ''
 }
 
 function matches(row: SessionRow, filter: SessionFilter): boolean {

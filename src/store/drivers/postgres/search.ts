@@ -64,8 +64,8 @@ export async function searchWords(
   limit: number,
 ): Promise<FoundRow[]> {
   const ofKind = 'AND EXISTS (SELECT FROM openrath.chunk WHERE chunk.n = word.chunk AND chunk.kind = $3)'
-  const rows = await pool.query<FoundRow & { session: string | null }>(
-    `SELECT encode(chunk.id, 'hex') AS id, chunk.position AS index, chunk.body, session.id AS session
+  const rows = await pool.query<FoundRow & { n: number; session: string | null }>(
+    `SELECT chunk.n, encode(chunk.id, 'hex') AS id, chunk.position AS index, chunk.body, session.id AS session
      FROM (
        SELECT chunk, size FROM openrath.word WHERE words @> $1::text[] ${kind === undefined ? '' : ofKind}
        ORDER BY size, chunk DESC LIMIT $2
@@ -74,5 +74,32 @@ export async function searchWords(
      ORDER BY best.size, best.chunk DESC`,
     [words, limit, ...(kind === undefined ? [] : [kind])],
   )
-  return rows.map(row => ({ ...row, session: fromText(row.session ?? '') }))
+  const orphans = rows.filter(row => row.session === null)
+  const heirs = orphans.length > 0 ? await heirsOf(pool, orphans) : undefined
+  return rows.map(({ n, id, index, body, session }) => ({
+    id,
+    index,
+    body,
+    session: fromText(session ?? heirs?.get(n) ?? ''),
+  }))
+}
+
+/** For chunks whose session was deleted, the oldest session that reaches each: every head is followed back as far as they lie. */
+async function heirsOf(
+  pool: Pool,
+  orphans: readonly { readonly n: number; readonly index: number }[],
+): Promise<Map<number, string>> {
+  const rows = await pool.query<{ n: number; id: string }>(
+    `WITH RECURSIVE chain (n, heir) AS (
+       SELECT head, min(n) FROM openrath.session WHERE length > $1 GROUP BY head
+       UNION
+       SELECT before.n, chain.heir FROM chain CROSS JOIN LATERAL (
+         SELECT previous AS n FROM openrath.chunk WHERE chunk.n = chain.n AND position > $1 LIMIT 1
+       ) AS before
+     )
+     SELECT DISTINCT ON (chain.n) chain.n, session.id FROM chain JOIN openrath.session ON session.n = chain.heir
+     WHERE chain.n = ANY ($2::bigint[]) ORDER BY chain.n, session.n`,
+    [Math.min(...orphans.map(row => row.index)), orphans.map(row => row.n)],
+  )
+  return new Map(rows.map(({ n, id }) => [n, id]))
 }

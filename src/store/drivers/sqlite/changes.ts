@@ -7,8 +7,8 @@ const page = 1000
 
 /**
  * Chunks are numbered in the order in which they were committed and name the session that recorded them, so their numbers are a
- * log of changes that costs an append nothing. A change that recorded no chunk, such as a kept fork, has a row in `touched`, with the
- * number of the newest chunk before it.
+ * log of changes that costs an append nothing. A change that recorded no chunk, such as a kept fork, has a row among them that is no
+ * chunk, with the session's number below zero; format 2 had a row for it in `touched`, with the number of the newest chunk before it.
  */
 interface Cursor {
   readonly chunk: number
@@ -44,7 +44,7 @@ async function newest(db: Database): Promise<Cursor> {
 /** In order, up to where both logs were read. */
 function changesBehind(db: Database, { chunk, touched }: Cursor): Change[] {
   const recorded = db
-    .sql('SELECT session, n AS chunk, 0 AS touched FROM chunk WHERE n > ? ORDER BY n LIMIT ?')
+    .sql('SELECT abs(session) AS session, n AS chunk, 0 AS touched FROM chunk WHERE n > ? ORDER BY n LIMIT ?')
     .all(chunk, page) as unknown as Change[]
   const others = db
     .sql('SELECT session, after AS chunk, n AS touched FROM touched WHERE n > ? ORDER BY n LIMIT ?')

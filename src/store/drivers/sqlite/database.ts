@@ -27,34 +27,40 @@ export class Database extends Connection {
   }
 
   /** Runs `work` in a transaction that holds the write lock from its start. */
+  locked<T>(work: () => T): T {
+    return this.transact('BEGIN IMMEDIATE', work)
+  }
+
+  /** The same, waiting for other processes. */
   async write<T>(work: () => T): Promise<T> {
-    return this.patiently(() => this.#transact(work))
+    return this.patiently(() => this.locked(work))
   }
 
   /**
-   * The same, done when it returns, and only while another process writes a promise. `undo` follows when nothing came of `work`, and
-   * may ask for another try; `done` follows when it is durable.
+   * Runs `work`, which writes in a transaction of its own. It is done when this returns, and only while another process writes this is a
+   * promise. `undo` follows whenever nothing came of `work`; `done` follows when it is durable.
    */
-  attempt(
-    work: () => void,
-    { undo, done }: { undo(error: unknown): 'again' | undefined; done(): void },
-  ): Promise<void> | undefined {
-    const transact = () => {
-      try {
-        this.#transact(work)
-      } catch (error) {
-        if (undo(error) !== 'again') throw error
-        this.#transact(work)
-      }
-    }
+  attempt(work: () => void, undo: () => void, done: () => void): Promise<void> | undefined {
     try {
-      transact()
+      work()
     } catch (error) {
+      undo()
       if (!isBusy(error)) throw toStoreError(error, this.path)
-      return this.patiently(transact).then(done)
+      return this.#attemptPatiently(work, undo).then(done)
     }
     done()
     return undefined
+  }
+
+  #attemptPatiently(work: () => void, undo: () => void): Promise<void> {
+    return this.patiently(() => {
+      try {
+        work()
+      } catch (error) {
+        undo()
+        throw error
+      }
+    })
   }
 
   async read<T>(work: () => T): Promise<T> {
@@ -67,10 +73,6 @@ export class Database extends Connection {
 
   protected inOurWords(error: unknown): unknown {
     return toStoreError(error, this.path)
-  }
-
-  #transact<T>(work: () => T): T {
-    return this.transact('BEGIN IMMEDIATE', work)
   }
 
   async #prepare(readOnly: boolean, durability: 'normal' | 'full'): Promise<void> {

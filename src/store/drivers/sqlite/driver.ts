@@ -1,9 +1,11 @@
 import { RathError } from '../../../base/errors.ts'
-import { type StoreDriver, type StoredChunk, Unit } from '../../driver.ts'
+import type { StoreDriver, StoredChunk } from '../../driver.ts'
 import { changes, isCursor } from './changes.ts'
+import { commit } from './commit.ts'
 import { Database, type SqliteOptions } from './database.ts'
 import {
   fromSession,
+  fromSessions,
   type Sqlite,
   sessionColumns,
   toBytes,
@@ -12,10 +14,11 @@ import {
   toRunRow,
   toSessionRow,
 } from './rows.ts'
+import { search } from './search.ts'
 import { SessionCache } from './session-cache.ts'
 import { sessionQuery } from './session-query.ts'
 import { sweep } from './sweep.ts'
-import { writeUnit } from './write.ts'
+import { fold, folded, numberOfChunk } from './tail.ts'
 
 /** How often another process's commits are looked for while somebody follows the store. */
 const pollMs = 50
@@ -26,7 +29,7 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
   const cache = new SessionCache(db)
   const watchers = new Set<() => void>()
   const wakeAll = () => {
-    for (const wake of watchers) wake()
+    if (watchers.size > 0) for (const wake of watchers) wake()
   }
   const one = (sql: string, ...values: (string | number | Uint8Array)[]) =>
     db.read(() => db.sql(sql).get(...values) as Sqlite | undefined)
@@ -36,24 +39,7 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
   return {
     url: `sqlite:${db.path}`,
 
-    commit(touched, decide) {
-      const work = () => {
-        const sessions = cache.load(touched.sessions)
-        const unit = new Unit({
-          sessions: sessions.map(session => session.row),
-          runs: loaded(touched.runs, id => db.sql('SELECT * FROM run WHERE id = ?').get(id)).map(toRunRow),
-          entries: loaded(touched.entries, ({ run, key, occurrence }) =>
-            db
-              .sql('SELECT * FROM entry WHERE run = ? AND key = ? AND occurrence = ?')
-              .get(run, key, occurrence),
-          ).map(toEntryRow),
-        })
-        decide(unit)
-        cache.confirm(sessions, unit)
-        writeUnit(db, unit, sessions, cache)
-      }
-      return db.attempt(work, { undo: error => cache.undo(error), done: wakeAll })
-    },
+    commit: (touched, decide) => commit(db, cache, touched, decide, wakeAll),
 
     async sessionRow(id) {
       const row = await one(`SELECT ${sessionColumns} ${fromSession} WHERE session.id = ?`, id)
@@ -73,7 +59,7 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
     },
     async sessionRows(filter, limit, before) {
       const { where, values } = sessionQuery(filter, before)
-      const sql = `SELECT ${sessionColumns} ${fromSession} ${where} ORDER BY session.created DESC, session.id DESC LIMIT ?`
+      const sql = `SELECT ${sessionColumns} ${fromSessions} ${where} ORDER BY session.created DESC, session.id DESC LIMIT ?`
       return (await all(sql, ...values, limit)).map(toSessionRow)
     },
     changes: cursor => changes(db, cursor),
@@ -98,14 +84,14 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
     async chunkRows(head, from, limit) {
       const rows = await all(
         `WITH RECURSIVE chain (n, step) AS (
-           SELECT n, 1 FROM chunk WHERE id = ?1 AND position >= ?2
+           SELECT n, 1 FROM chunk WHERE n = (${numberOfChunk}) AND position >= ?2
            UNION ALL
            SELECT chunk.previous, step + 1 FROM chain JOIN chunk ON chunk.n = chain.n
            WHERE chunk.previous IS NOT NULL AND chunk.position > ?2 AND step < ?3
          )
          SELECT chunk.id, chunk.previous, chunk.position, chunk.body FROM chain JOIN chunk ON chunk.n = chain.n
          ORDER BY chain.step`,
-        toBytes(head),
+        head,
         from,
         limit,
       )
@@ -128,7 +114,7 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
     },
     async knownChunks(ids) {
       const known = new Set<string>()
-      for (const id of ids) if (await one('SELECT 1 FROM chunk WHERE id = ?', toBytes(id))) known.add(id)
+      for (const id of ids) if (await one(numberOfChunk, id)) known.add(id)
       return known
     },
     async blobs(ids) {
@@ -170,55 +156,42 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
     },
     async index(rows) {
       await db.write(() => {
+        fold(db)
         const reached = db.sql("SELECT value FROM counter WHERE name = 'indexed'").get() as { value: number }
         let last = reached.value
         for (const { id, words } of rows) {
-          const chunk = db.sql('SELECT n FROM chunk WHERE id = ?').get(toBytes(id)) as
-            | { n: number }
-            | undefined
-          if (chunk === undefined || chunk.n <= last) continue
-          db.sql('INSERT INTO word (rowid, words) VALUES (?, ?)').run(chunk.n, words)
-          last = chunk.n
+          const found = db.sql('SELECT n FROM digest WHERE id = unhex(?)').get(id)
+          const n = (found as { n: number } | undefined)?.n
+          if (n === undefined || n <= last) continue
+          db.sql('INSERT INTO word (rowid, words) VALUES (?, ?)').run(n, words)
+          last = n
         }
         db.sql("UPDATE counter SET value = ? WHERE name = 'indexed'").run(last)
       })
     },
-    async search(words, kind, limit) {
-      // Each word in quotes: whatever it holds, it is a word and no operator of the query language.
-      const query = words.map(word => `"${word.replaceAll('"', '""')}"`).join(' ')
-      const rows = await all(
-        `SELECT chunk.id, chunk.position, chunk.body, session.id AS session
-         FROM word JOIN chunk ON chunk.n = word.rowid LEFT JOIN session ON session.n = chunk.session
-         WHERE word MATCH ?1 AND (?2 = '' OR json_extract(chunk.body, '$.kind') = ?2)
-         ORDER BY word.rank, chunk.n DESC LIMIT ?3`,
-        query,
-        kind ?? '',
-        limit,
-      )
-      return rows.map(row => ({
-        id: toHex(row.id),
-        index: row.position as number,
-        body: row.body as string,
-        session: (row.session as string | null) ?? '',
-      }))
-    },
+    search: (words, kind, limit) => search(db, words, kind, limit),
 
-    sweep: (before, dryRun) => sweep(db, before, dryRun),
+    async sweep(before, dryRun) {
+      cache.forget()
+      return sweep(db, before, dryRun)
+    },
 
     async close() {
       watchers.clear()
+      foldIfPossible(db)
       db.close()
     },
   }
 }
 
-function loaded<K>(keys: Iterable<K>, load: (key: K) => unknown): Sqlite[] {
-  const rows: Sqlite[] = []
-  for (const key of keys) {
-    const row = load(key)
-    if (row !== undefined) rows.push(row as Sqlite)
+/** Leaves little to scan for whoever comes next; a tail that stays is none the worse. */
+function foldIfPossible(db: Database): void {
+  try {
+    const tail = db.sql(`SELECT 1 FROM chunk WHERE n > ${folded} LIMIT 1`).get()
+    if (tail) db.locked(() => fold(db))
+  } catch {
+    // Another process is writing, or the disk is full.
   }
-  return rows
 }
 
 /** Changes whenever another connection has committed. When it cannot be told, it counts as changed: reading will say why. */

@@ -1,6 +1,7 @@
 import { freezeJson } from '../../../base/json.ts'
 import type { EntryRow } from '../../driver.ts'
 import type { RunRow, RunStatus, SessionRow } from '../../spec.ts'
+import { folded } from './tail.ts'
 
 /** Rows as SQLite returns them, and back into the shapes of the driver contract. */
 export type Sqlite = Record<string, string | number | Uint8Array | null>
@@ -14,11 +15,21 @@ export function toHex(bytes: unknown): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('hex')
 }
 
+/** A session's newest chunk is the last one in the tail that it recorded, or else the one that its row names. */
 export const sessionColumns = `
-  session.n, session.id, session.length, session.branch, session.lineage, session.created, session.updated,
-  session.version, head.id AS head, session.head AS head_n,
+  session.n, session.id, session.branch, session.lineage, session.created, head.id AS head, head.n AS head_n,
+  iif(head.n > ${folded} AND head.session = session.n, head.position + 1, session.length) AS length,
+  iif(head.n > ${folded} AND head.session = session.n, head.written, session.updated) AS updated,
   (SELECT group_concat(name, ' ') FROM tag WHERE tag.session = session.n) AS tags`
-export const fromSession = 'FROM session LEFT JOIN chunk AS head ON head.n = session.head'
+export const fromSession = `
+  FROM session LEFT JOIN chunk AS head ON head.n = coalesce(
+    (SELECT max(tail.n) FROM chunk AS tail WHERE tail.n > ${folded} AND tail.session = session.n), session.head)`
+
+/** The same for many sessions: the tail is read once for all of them. */
+export const fromSessions = `
+  FROM session
+  LEFT JOIN (SELECT session, max(n) AS n FROM chunk WHERE n > ${folded} GROUP BY session) AS tail ON tail.session = session.n
+  LEFT JOIN chunk AS head ON head.n = coalesce(tail.n, session.head)`
 
 export function toSessionRow(row: Sqlite): SessionRow {
   return {

@@ -85,6 +85,25 @@ export const migrations: readonly string[] = [
   DELETE FROM counter WHERE name = 'change';
   CREATE TABLE touched (n INTEGER PRIMARY KEY, session INTEGER NOT NULL, after INTEGER NOT NULL) STRICT;
   `,
+  // An append is one row: chunks behind `folded` are not in `digest` yet, and move their session's head by being there; see tail.ts.
+  `
+  CREATE TABLE recorded (
+    n INTEGER PRIMARY KEY,
+    id BLOB NOT NULL,
+    previous INTEGER,
+    position INTEGER NOT NULL,
+    session INTEGER NOT NULL,
+    written INTEGER NOT NULL,
+    body TEXT NOT NULL
+  ) STRICT;
+  INSERT INTO recorded SELECT n, id, previous, position, session, written, body FROM chunk;
+  CREATE TABLE digest (id BLOB PRIMARY KEY, n INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  INSERT INTO digest SELECT id, n FROM chunk WHERE session > 0 ORDER BY id;
+  INSERT INTO counter SELECT 'folded', coalesce(max(n), 0) FROM chunk;
+  DROP TABLE chunk;
+  ALTER TABLE recorded RENAME TO chunk;
+  ALTER TABLE session DROP COLUMN version;
+  `,
 ]
 
 /** Refuses what is not ours, or is newer, before anything is written to it. */

@@ -1,7 +1,8 @@
-import type { Unit } from '../../driver.ts'
+import type { Touched, Unit } from '../../driver.ts'
 import type { SessionRow } from '../../spec.ts'
 import type { Database } from './database.ts'
 import { fromSession, type Sqlite, sessionColumns, toSessionRow } from './rows.ts'
+import { folded } from './tail.ts'
 
 /** A session row with the small numbers behind it. */
 export interface NumberedSession {
@@ -9,35 +10,58 @@ export interface NumberedSession {
   readonly n: number
   /** Of its newest chunk. */
   readonly head: number | null
-  /** Counts the changes of the row and of its tags. */
-  readonly version: number
 }
 
-/** A session was not as this connection remembered it. The transaction starts over and reads. */
-export class Stale extends Error {}
+/** The same here, where it follows what is written. */
+interface Remembered extends NumberedSession {
+  row: SessionRow
+  head: number | null
+}
+
+/** What was decided, and the sessions it was decided on. */
+export interface Decided {
+  readonly sessions: readonly NumberedSession[]
+  readonly unit: Unit
+}
 
 const mostRows = 1000
-/** Who met another writer will meet it again. */
-const readsAfterStale = 100
+const mostFresh = 10_000
 
 /**
- * Session rows as this connection last saw them, so that who appends to a session again and again does not read its row each time.
- * Another connection may have changed them since: whoever decides on one writes it, or confirms it, by its version.
+ * What this connection has read and written, so that who appends again and again has nothing to read. Whoever changes a session or a
+ * tag takes the next number of the table of chunks: while the newest is the one that is remembered here, all the rest holds, too.
  */
 export class SessionCache {
   readonly #db: Database
-  readonly #rows = new Map<string, NumberedSession>()
-  #reads = 0
+  readonly #rows = new Map<string, Remembered>()
+  readonly #fresh = new Set<number>()
+  #newest: number | undefined
+  #folded = 0
 
   constructor(db: Database) {
     this.#db = db
   }
 
+  /** The one session that a decision needs, if it needs nothing else and the session is remembered. */
+  only({ sessions, runs, entries }: Touched): NumberedSession | undefined {
+    if (!Array.isArray(sessions) || sessions.length !== 1 || !isNone(runs) || !isNone(entries))
+      return undefined
+    return this.#rows.get(sessions[0])
+  }
+
+  /** Inside a transaction: whether what was remembered holds. What does not is forgotten. */
+  check(): boolean {
+    const found = this.#db
+      .sql(`SELECT (SELECT coalesce(max(n), 0) FROM chunk) AS newest, ${folded} AS folded`)
+      .get() as { newest: number; folded: number }
+    const same = found.newest === this.#newest
+    if (!same) this.forget()
+    this.#newest = found.newest
+    this.#folded = found.folded
+    return same
+  }
+
   load(ids: Iterable<string>): NumberedSession[] {
-    if (this.#reads > 0) {
-      this.#reads--
-      this.clear()
-    }
     const found: NumberedSession[] = []
     for (const id of ids) {
       const session = this.#rows.get(id) ?? this.#read(id)
@@ -46,40 +70,49 @@ export class SessionCache {
     return found
   }
 
-  /** Throws when a session that a decision was made on, but that it did not write, is not what it was. */
-  confirm(loaded: readonly NumberedSession[], unit: Unit): void {
-    for (const { row, n, version } of loaded) {
-      if (unit.changedSessions.has(row.id)) continue
-      const same = this.#db.sql('SELECT 1 FROM session WHERE n = ? AND version = ?').get(n, version)
-      if (same === undefined) throw new Stale()
-    }
+  /** The number that the next row in the table of chunks gets, where nobody else has taken it. */
+  get next(): number {
+    return (this.#newest ?? 0) + 1
   }
 
-  /** Follows what was written: only what an update writes, because the rest of a row never changes. */
-  update(unit: Unit, sessions: readonly SessionRow[], numberOf: (chunk: string) => number): void {
-    if (unit.tags.size > 0 || unit.deletedSessions.size > 0) {
-      this.clear()
-      return
-    }
-    for (const { id, head, length, updated } of sessions) {
-      const known = this.#rows.get(id)
-      if (known === undefined) continue
-      const row = { ...known.row, head, length, updated }
-      const version = known.version + 1
-      this.#rows.set(id, { row, n: known.n, head: head === null ? null : numberOf(head), version })
-    }
+  get tailLength(): number {
+    return (this.#newest ?? 0) - this.#folded
   }
 
-  /** After a transaction that came to nothing, also one that failed after `update`. Worth another try when it was stale. */
-  undo(error: unknown): 'again' | undefined {
-    this.clear()
-    if (!(error instanceof Stale)) return undefined
-    this.#reads = readsAfterStale
-    return 'again'
+  folded(): void {
+    this.#folded = this.#newest ?? 0
   }
 
-  clear(): void {
+  took(n: number): void {
+    this.#newest = n
+  }
+
+  /** Whether a chunk was written here for the first time and nothing has been written behind it: what comes next is then new. */
+  isFresh(chunk: number | null): boolean {
+    return chunk !== null && this.#fresh.has(chunk)
+  }
+
+  /** A chunk that was not stored before has been written. */
+  recorded(n: number, previous: number | null): void {
+    if (previous !== null) this.#fresh.delete(previous)
+    if (this.#fresh.size >= mostFresh) this.#fresh.clear()
+    this.#fresh.add(n)
+  }
+
+  /** A session was extended: only what that writes changes, the rest of a row never does. */
+  moved({ id, head, length, updated }: SessionRow, chunk: number | null): void {
+    const known = this.#rows.get(id)
+    if (known === undefined) return
+    // A copy, because callers are given the other.
+    known.row = { ...known.row, head, length, updated }
+    known.head = chunk
+  }
+
+  /** After a transaction that came to nothing, or one that changed more than heads. */
+  readonly forget = (): void => {
     this.#rows.clear()
+    this.#fresh.clear()
+    this.#newest = undefined
   }
 
   #read(id: string): NumberedSession | undefined {
@@ -90,14 +123,13 @@ export class SessionCache {
     const row = toSessionRow(found)
     // Callers are given it, too.
     Object.freeze(row.tags)
-    const session = {
-      row,
-      n: found.n as number,
-      head: found.head_n as number | null,
-      version: found.version as number,
-    }
+    const session = { row, n: found.n as number, head: found.head_n as number | null }
     if (this.#rows.size >= mostRows) this.#rows.delete(this.#rows.keys().next().value as string)
     this.#rows.set(id, session)
     return session
   }
+}
+
+function isNone(rows: Iterable<unknown>): boolean {
+  return Array.isArray(rows) && rows.length === 0
 }

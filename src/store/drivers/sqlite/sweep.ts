@@ -1,5 +1,6 @@
 import type { GcReport } from '../../spec.ts'
 import type { Database } from './database.ts'
+import { fold } from './tail.ts'
 
 /** Marks from every session's head and every recent chunk, then counts or removes the rest. */
 export async function sweep(
@@ -8,6 +9,7 @@ export async function sweep(
   dryRun: boolean,
 ): Promise<Omit<GcReport, 'dryRun'>> {
   const report = await db.write(() => {
+    fold(db)
     db.exec('CREATE TEMP TABLE IF NOT EXISTS reached (n INTEGER PRIMARY KEY); DELETE FROM reached')
     db.sql(
       `INSERT INTO reached
@@ -28,7 +30,8 @@ export async function sweep(
         DELETE FROM word WHERE rowid IN (SELECT n FROM chunk WHERE n NOT IN (SELECT n FROM reached)
           AND n <= (SELECT value FROM counter WHERE name = 'indexed'));
         DELETE FROM chunk_blob WHERE chunk NOT IN (SELECT n FROM reached);
-        ${keepNewestNumber}
+        ${keepOtherRows}
+        DELETE FROM digest WHERE id IN (SELECT id FROM chunk WHERE n NOT IN (SELECT n FROM reached) AND session > 0);
         DELETE FROM chunk WHERE n NOT IN (SELECT n FROM reached);
         DELETE FROM touched WHERE session NOT IN (SELECT n FROM session) AND n < (SELECT max(n) FROM touched);
         UPDATE counter SET value = min(value, (SELECT coalesce(max(n), 0) FROM chunk)) WHERE name = 'indexed';
@@ -42,14 +45,15 @@ export async function sweep(
 }
 
 /**
- * The number of the newest chunk must not be given out again: who follows the store may have come that far. When that chunk is
- * to go, an empty row of no session stays in its place until it is not the newest any more.
+ * Of the rows that are no chunks, those stay that tell of a session that is there. A new one takes the next number, so that others notice
+ * that something has gone, and so that the number of a chunk that was the newest is not given out again: who follows the store may
+ * have come that far.
  */
-const keepNewestNumber = `
-  DELETE FROM chunk WHERE session = 0 AND n < (SELECT max(n) FROM chunk);
-  UPDATE chunk SET id = x'', previous = NULL, session = 0, body = 'null'
-  WHERE n = (SELECT max(n) FROM chunk) AND n NOT IN (SELECT n FROM reached);
-  INSERT OR IGNORE INTO reached SELECT n FROM chunk WHERE session = 0;`
+const keepOtherRows = `
+  INSERT INTO chunk (id, position, session, written, body) VALUES (x'', 0, 0, 0, '');
+  INSERT OR IGNORE INTO reached SELECT n FROM chunk
+  WHERE session < 0 AND -session IN (SELECT n FROM session) OR n = (SELECT max(n) FROM chunk);
+  UPDATE counter SET value = (SELECT max(n) FROM chunk) WHERE name = 'folded';`
 
 function count(db: Database, from: string, column: string): { count: number; bytes: number } {
   const sql = `SELECT count(*) AS count, coalesce(sum(length(CAST(${column} AS BLOB))), 0) AS bytes ${from}`

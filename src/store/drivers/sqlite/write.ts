@@ -1,39 +1,48 @@
 import { RathError } from '../../../base/errors.ts'
 import type { ChunkRow, Unit } from '../../driver.ts'
 import type { SessionRow } from '../../spec.ts'
+import { insertChunk } from './append.ts'
 import type { Database } from './database.ts'
 import { toBytes } from './rows.ts'
-import { type NumberedSession, type SessionCache, Stale } from './session-cache.ts'
+import type { Decided, NumberedSession, SessionCache } from './session-cache.ts'
+import { findChunk, fold, longestTail } from './tail.ts'
 
-/** Writes what a unit of work decided. Runs inside the transaction that loaded it, with the sessions that were loaded. */
-export function writeUnit(
-  db: Database,
-  unit: Unit,
-  loaded: readonly NumberedSession[],
-  cache: SessionCache,
-): void {
+/**
+ * Writes what a unit of work decided. Runs inside the transaction that loaded it, with the sessions that were loaded; the cache has been
+ * checked in it.
+ */
+export function writeUnit(db: Database, { sessions: loaded, unit }: Decided, cache: SessionCache): void {
   const { sessions, runs, entries } = unit.written
   const now = Date.now()
+  const first = cache.next
   for (const blob of unit.blobs.values()) {
+    // Node 22 hands over no bytes as NULL.
     db.sql(
-      'INSERT INTO blob (id, written, bytes) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET written = excluded.written',
+      "INSERT INTO blob (id, written, bytes) VALUES (?, ?, coalesce(?, x'')) ON CONFLICT DO UPDATE SET written = excluded.written",
     ).run(toBytes(blob.id), now, blob.bytes)
   }
-  const numbers = new Numbers(db, loaded)
-  for (const row of sessions) numbers.session(row.id, () => insertSession(db, row))
-  const recorded = new Set<number>()
-  for (const chunk of unit.chunks.values()) {
-    if (writeChunk(db, chunk, numbers, now)) recorded.add(numbers.session(chunk.session))
+  const numbers = new Numbers(db, cache, loaded)
+  const inserted = new Set<number>()
+  for (const row of sessions) {
+    numbers.session(row.id, () => {
+      const n = insertSession(db, row)
+      inserted.add(n)
+      return n
+    })
   }
-  for (const row of sessions) updateSession(db, row, numbers, recorded)
-  cache.update(unit, sessions, id => numbers.chunk(id))
+  const writer = { db, cache, numbers, unit, now, inserted, newest: new Map<number, number>() }
+  for (const chunk of unit.chunks.values()) writeChunk(writer, chunk)
+  for (const row of sessions) moveSession(writer, row)
   for (const id of unit.deletedSessions) deleteSession(db, id)
   for (const [tag, id] of unit.tags) {
-    db.sql(
-      'UPDATE session SET version = version + 1 WHERE id = ? OR n = (SELECT session FROM tag WHERE name = ?)',
-    ).run(id, tag)
     if (id === null) db.sql('DELETE FROM tag WHERE name = ?').run(tag)
     else db.sql('INSERT OR REPLACE INTO tag SELECT ?, n FROM session WHERE id = ?').run(tag, id)
+  }
+  if (unit.tags.size > 0 || unit.deletedSessions.size > 0) {
+    if (cache.next === first) mark(db, cache, 0, now)
+    cache.forget()
+  } else if (cache.tailLength >= longestTail) {
+    foldNow(db, cache)
   }
   for (const run of runs) {
     db.sql(
@@ -74,26 +83,52 @@ export function writeUnit(
   }
 }
 
+/** What is under way in one transaction. */
+interface Writer {
+  readonly db: Database
+  readonly cache: SessionCache
+  readonly numbers: Numbers
+  readonly unit: Unit
+  readonly now: number
+  /** Sessions that were not there before. */
+  readonly inserted: ReadonlySet<number>
+  /** By session, the newest chunk that it recorded here. */
+  readonly newest: Map<number, number>
+}
+
+/** Looking for chunks in the tail is slower than folding it, if there are more than these to look for. */
+const fewLooks = 4
+
 /** The small numbers behind ids, looked up at most once in a transaction. */
 class Numbers {
   readonly #db: Database
+  readonly #cache: SessionCache
   readonly #chunks = new Map<string, number>()
   readonly #sessions = new Map<string, number>()
-  readonly #versions = new Map<string, number>()
+  /** What this transaction writes has numbers from here on, and is in the map. */
+  readonly #first: number
+  #looks = 0
 
-  constructor(db: Database, sessions: readonly NumberedSession[]) {
+  constructor(db: Database, cache: SessionCache, sessions: readonly NumberedSession[]) {
     this.#db = db
-    for (const { row, n, head, version } of sessions) {
+    this.#cache = cache
+    this.#first = cache.next
+    for (const { row, n, head } of sessions) {
       this.#sessions.set(row.id, n)
-      this.#versions.set(row.id, version)
       if (row.head !== null && head !== null) this.#chunks.set(row.head, head)
     }
   }
 
   chunk(id: string): number {
-    return this.#find(this.#chunks, id, () =>
-      this.#db.sql('SELECT n FROM chunk WHERE id = ?').get(toBytes(id)),
-    )
+    return this.#chunks.get(id) ?? this.stored(id) ?? missing(id)
+  }
+
+  /** A chunk from before this transaction; undefined when it is not there. */
+  stored(id: string): number | undefined {
+    if (++this.#looks === fewLooks && this.#cache.tailLength > 0) foldNow(this.#db, this.#cache)
+    const n = findChunk(this.#db, id, this.#first)
+    if (n !== undefined) this.#chunks.set(id, n)
+    return n
   }
 
   setChunk(id: string, n: number): void {
@@ -101,75 +136,70 @@ class Numbers {
   }
 
   session(id: string, insert?: () => number): number {
-    return this.#find(
-      this.#sessions,
-      id,
-      () => this.#db.sql('SELECT n FROM session WHERE id = ?').get(id) ?? (insert && { n: insert() }),
-    )
-  }
-
-  /** Of a session that was there before this transaction; a new one begins with 0. */
-  version(id: string): number {
-    return this.#versions.get(id) ?? 0
-  }
-
-  #find(known: Map<string, number>, id: string, look: () => unknown): number {
-    const cached = known.get(id)
-    if (cached !== undefined) return cached
-    const row = look() as { n: number } | undefined
-    if (row === undefined)
-      throw new RathError('chunk-missing', `${id} is not stored, although something refers to it.`)
-    known.set(id, row.n)
-    return row.n
+    const known = this.#sessions.get(id)
+    if (known !== undefined) return known
+    const found = this.#db.sql('SELECT n FROM session WHERE id = ?').get(id) as { n: number } | undefined
+    const n = found?.n ?? insert?.() ?? missing(id)
+    this.#sessions.set(id, n)
+    return n
   }
 }
 
-/** False when it was there already. */
-function writeChunk(db: Database, chunk: ChunkRow, numbers: Numbers, now: number): boolean {
-  const result = db
-    .sql(
-      'INSERT INTO chunk (id, previous, position, session, written, body) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
-    )
-    .run(
-      toBytes(chunk.id),
-      chunk.previous === null ? null : numbers.chunk(chunk.previous),
-      chunk.index,
-      numbers.session(chunk.session),
-      now,
-      chunk.body,
-    )
-  if (result.changes === 0) return false
-  const n = Number(result.lastInsertRowid)
+function foldNow(db: Database, cache: SessionCache): void {
+  fold(db)
+  cache.folded()
+}
+
+function missing(id: string): never {
+  throw new RathError('chunk-missing', `${id} is not stored, although something refers to it.`)
+}
+
+/** Behind a chunk that is fresh nothing can be stored already, so there is nothing to look for. */
+function writeChunk({ db, cache, numbers, unit, now, newest }: Writer, chunk: ChunkRow): void {
+  const previous = chunk.previous === null ? null : numbers.chunk(chunk.previous)
+  if (!cache.isFresh(previous) && numbers.stored(chunk.id) !== undefined) return
+  const session = numbers.session(chunk.session)
+  const n = cache.next
+  const written = unit.session(chunk.session)?.updated ?? now
+  db.sql(insertChunk).run(n, chunk.id, previous, chunk.index, session, written, chunk.body)
+  cache.took(n)
+  cache.recorded(n, previous)
   numbers.setChunk(chunk.id, n)
+  newest.set(session, n)
   for (const blob of chunk.blobs) {
     db.sql('INSERT OR IGNORE INTO chunk_blob (chunk, blob) VALUES (?, ?)').run(n, toBytes(blob))
   }
-  return true
 }
 
-function updateSession(db: Database, row: SessionRow, numbers: Numbers, recorded: ReadonlySet<number>): void {
-  const n = numbers.session(row.id)
-  const { changes } = db
-    .sql(
-      'UPDATE session SET head = ?, length = ?, updated = ?, version = version + 1 WHERE n = ? AND version = ?',
-    )
-    .run(
-      row.head === null ? null : numbers.chunk(row.head),
+/** The head of a session is the newest chunk in the tail that it recorded; one that it did not record here goes into its row. */
+function moveSession({ db, cache, numbers, now, inserted, newest }: Writer, row: SessionRow): void {
+  const session = numbers.session(row.id)
+  const head = row.head === null ? null : numbers.chunk(row.head)
+  if (head === null || newest.get(session) !== head) {
+    // Nothing that it recorded before may be left in the tail, where it would count for more than the row.
+    if (!inserted.has(session) || newest.has(session)) foldNow(db, cache)
+    db.sql('UPDATE session SET head = ?, length = ?, updated = ? WHERE n = ?').run(
+      head,
       row.length,
       row.updated,
-      n,
-      numbers.version(row.id),
+      session,
     )
-  if (changes !== 1) throw new Stale()
-  // Followers learn of a change from the chunks it recorded; one without has to be told.
-  if (!recorded.has(n))
-    db.sql('INSERT INTO touched (session, after) SELECT ?, coalesce(max(n), 0) FROM chunk').run(n)
+    mark(db, cache, -session, now)
+  }
+  cache.moved(row, head)
+}
+
+/** A row that is no chunk takes a number: of a session, below zero, that was changed without one, or of none. */
+function mark(db: Database, cache: SessionCache, session: number, now: number): void {
+  const n = cache.next
+  db.sql(insertChunk).run(n, '', null, 0, session, now, '')
+  cache.took(n)
 }
 
 function insertSession(db: Database, row: SessionRow): number {
   const { lastInsertRowid } = db
     .sql(
-      'INSERT INTO session (id, head, length, branch, lineage, created, updated, version) VALUES (?, NULL, 0, ?, ?, ?, ?, 0)',
+      'INSERT INTO session (id, head, length, branch, lineage, created, updated) VALUES (?, NULL, 0, ?, ?, ?, ?)',
     )
     .run(row.id, JSON.stringify(row.branch), JSON.stringify(row.lineage), row.created, row.updated)
   const n = Number(lastInsertRowid)
