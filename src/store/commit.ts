@@ -6,6 +6,8 @@ export interface Operation<T> {
   readonly sessions?: readonly string[]
   readonly runs?: readonly string[]
   readonly entries?: readonly EntryName[]
+  /** It deletes its sessions. */
+  readonly deletes?: boolean
   /** May run more than once, when a transaction has to be tried again. */
   decide(rows: Rows): T
 }
@@ -110,11 +112,23 @@ export class Committer {
       this.#alone = this.#waiting.length === 1
       const running = this.#alone
         ? this.#commitOne(this.#waiting.pop() as Waiting)
-        : this.#commit(this.#waiting.splice(0, largestBatch))
+        : this.#commit(this.#nextBatch())
       if (running) return void running.then(this.#flush)
     }
     this.#busy = false
     this.#emptied?.()
+  }
+
+  /** Whoever comes back to a session that is deleted here has to wait: a driver would let the new one have what the old one left. */
+  #nextBatch(): Waiting[] {
+    const gone = new Set<string>()
+    const isLate = ({ operation: { sessions = none, deletes } }: Waiting) => {
+      if (!deletes) return gone.size > 0 && sessions.some(id => gone.has(id))
+      for (const id of sessions) gone.add(id)
+      return false
+    }
+    const end = this.#waiting.slice(0, largestBatch).findIndex(isLate)
+    return this.#waiting.splice(0, end < 0 ? largestBatch : end)
   }
 
   #turnHasTime(): boolean {

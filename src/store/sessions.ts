@@ -221,7 +221,7 @@ export class Sessions implements SessionStore {
 
   async delete(name: string): Promise<void> {
     const { id } = await resolveName(this.#driver, name)
-    await this.#committer.submit({ sessions: [id], decide: rows => rows.deleteSession(id) })
+    await this.#committer.submit({ sessions: [id], deletes: true, decide: rows => rows.deleteSession(id) })
   }
 
   subscribe(listener: (change: SessionChange) => void, options?: SubscribeOptions): Disposable {

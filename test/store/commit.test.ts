@@ -41,6 +41,27 @@ test('operations of one turn share a transaction, and each gets its own answer',
   expect(transactions.length).toBe(1)
 })
 
+test('what is decided on a session that was just deleted begins a transaction of its own', async () => {
+  const { committer, transaction, transactions } = slowDriver()
+  const operations = [
+    { sessions: ['a'], ...returns('put') },
+    { sessions: ['a'], deletes: true, ...returns('deleted') },
+    { sessions: ['b'], deletes: true, ...returns('deleted, too') },
+    { sessions: ['c'], ...returns('other') },
+    { sessions: ['a'], ...returns('put again') },
+    { sessions: ['c'], ...returns('behind it') },
+  ]
+  const results = operations.map(each => committer.submit(each))
+  const first = await transaction(0)
+  expect([...first.touched.sessions]).toEqual(['a', 'b', 'c'])
+  first.end()
+  const second = await transaction(1)
+  expect([...second.touched.sessions]).toEqual(['a', 'c'])
+  second.end()
+  expect(await Promise.all(results)).toEqual(operations.map(({ decide }) => decide()))
+  expect(transactions.length).toBe(2)
+})
+
 test('nothing is acknowledged before its transaction has ended', async () => {
   const { committer, transaction } = slowDriver()
   const order: string[] = []

@@ -1,7 +1,8 @@
-import { copyFileSync, readdirSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { openStore } from '../../src/store/open.ts'
+import { refusalOf } from '../session/make.ts'
 import { temporaryFolder } from './folder.ts'
 
 const fixtures = join(import.meta.dirname, '../fixtures')
@@ -25,3 +26,16 @@ for (const name of readdirSync(fixtures).filter(file => /^store-v\d+\.db$/.test(
     expect((await store.sessions.search('on')).length).toBe(1)
   })
 }
+
+test('a store of an older format says that it has to be opened once to write, and stays as it is', async () => {
+  using folder = temporaryFolder()
+  const path = join(folder.path, 'rath.db')
+  copyFileSync(join(fixtures, 'store-v2.db'), path)
+  const refusal = await refusalOf(openStore(`sqlite:${path}`, { readOnly: true }))
+  expect([refusal.code, refusal.data]).toMatchObject(['store-read-only', { version: 2 }])
+  expect(refusal.message).toContain('open it once without readOnly')
+  expect(readFileSync(path)).toEqual(readFileSync(join(fixtures, 'store-v2.db')))
+  await (await openStore(`sqlite:${path}`)).close()
+  await using store = await openStore(`sqlite:${path}`, { readOnly: true })
+  expect((await store.sessions.get('fork')).length).toBe(3)
+})

@@ -61,3 +61,18 @@ test('a newer version is refused, whoever asks', () => {
   expect(refusal(() => migrate(db, 'store', [first])).code).toBe('store-newer')
   expect(version(db)).toBe(2)
 })
+
+test('a process that has an older format open can neither write nor collect once another brought the store forward', () => {
+  const db = new DatabaseSync(':memory:')
+  migrate(db, 'store', migrations.slice(0, 2))
+  // What format 2 does to append, to look at a session before it is changed, and to mark what gc spares.
+  const statements = [
+    'INSERT INTO chunk (id, previous, position, session, written, body) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING',
+    'UPDATE session SET head = ?, length = ?, updated = ?, version = version + 1 WHERE n = ? AND version = ?',
+    'SELECT 1 FROM session WHERE n = ? AND version = ?',
+    'SELECT head FROM session WHERE head IS NOT NULL UNION SELECT n FROM chunk WHERE written >= ?',
+  ]
+  for (const sql of statements) expect(() => db.prepare(sql)).not.toThrow()
+  migrate(db, 'store')
+  for (const sql of statements) expect(() => db.prepare(sql), sql).toThrow(/no (such )?column/)
+})

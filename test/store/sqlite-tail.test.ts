@@ -6,6 +6,7 @@ import { Session } from '../../src/session/session.ts'
 import { longestTail } from '../../src/store/drivers/sqlite/tail.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { StoreOptions } from '../../src/store/spec.ts'
+import { refusalOf } from '../session/make.ts'
 import { temporaryFolder } from './folder.ts'
 
 function place(): string {
@@ -142,4 +143,37 @@ test('what a deleted session left in the tail is collected', async () => {
   expect(ask(path, 'SELECT count(*) FROM digest')).toBe(2)
   expect(await store.gc({ olderThan: 0 })).toMatchObject({ chunks: 0 })
   expect(ask(path, 'SELECT count(*) FROM digest')).toBe(3)
+})
+
+test('a number that was taken and then collected is not taken again', async () => {
+  const path = place()
+  const [store, other] = [await open(path), await open(path)]
+  const kept = await store.sessions.put(Session.fromUserMessage('hello'))
+  const gone = await store.sessions.put(Session.fromUserMessage('goes'))
+  const { head } = await store.sessions.append(kept.id, says('ours'))
+  // Neither the mark of a deletion nor the chunks of a deleted session outlive gc, and all lie behind what `store` saw last.
+  const passing = await other.sessions.put(Session.fromUserMessage('passes'))
+  for (const { id } of [passing, gone]) await other.sessions.delete(id)
+  expect(await other.gc({ olderThan: 0 })).toMatchObject({ chunks: 2 })
+  const row = await store.sessions.append(kept.id, says('behind'), { after: head as string })
+  expect(await other.sessions.row(kept.id)).toEqual(row)
+  expect((await other.sessions.get(kept.id)).verify()).toEqual({ ok: true, checked: 3 })
+})
+
+test('nothing is appended to a session whose deletion was forgotten by gc', async () => {
+  const path = place()
+  const [store, other] = [await open(path), await open(path)]
+  const { id } = await store.sessions.put(Session.fromUserMessage('hello'))
+  await store.sessions.append(id, says('ours'))
+  await other.sessions.delete(id)
+  await other.gc({ olderThan: 0 })
+  expect((await refusalOf(store.sessions.append(id, says('late')))).code).toBe('unknown-session')
+})
+
+test('a tail is folded as well where each session is put with a tag', async () => {
+  const path = place()
+  const store = await open(path)
+  for (let i = 0; i < longestTail + 50; i++)
+    await store.sessions.put(Session.fromUserMessage(`${i}`), { tag: 'newest' })
+  expect(tailLength(path)).toBeLessThan(60)
 })

@@ -35,6 +35,17 @@ export function checkFileFormat(
   )
 }
 
+/** Refuses what is older where nothing may be written, because reading needs the newest version, too. */
+export function checkNewest(db: DatabaseSync, path: string, { steps, what }: FileFormat): void {
+  const version = pragma(db, 'user_version')
+  if (version === steps.length) return
+  throw new RathError(
+    'store-read-only',
+    `${what} ${path} has format ${version}, and is read in format ${steps.length}: open it once without readOnly, which brings it forward.`,
+    { data: { path, version, reads: steps.length } },
+  )
+}
+
 /** Brings a database up to the newest version, all steps in one transaction. */
 export function migrateFile(db: DatabaseSync, path: string, format: FileFormat): void {
   const { applicationId, steps } = format

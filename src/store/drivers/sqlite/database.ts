@@ -77,7 +77,7 @@ export class Database extends Connection {
 
   async #prepare(readOnly: boolean, durability: 'normal' | 'full'): Promise<void> {
     await this.prepare(() => {
-      checkFormat(this.db, this.path)
+      checkFormat(this.db, this.path, readOnly)
       if (!readOnly) this.db.exec('PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL')
       setDurability(this.db, durability)
       migrate(this.db, this.path)

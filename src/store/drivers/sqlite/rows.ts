@@ -19,7 +19,7 @@ export function toHex(bytes: unknown): string {
 export const sessionColumns = `
   session.n, session.id, session.branch, session.lineage, session.created, head.id AS head, head.n AS head_n,
   iif(head.n > ${folded} AND head.session = session.n, head.position + 1, session.length) AS length,
-  iif(head.n > ${folded} AND head.session = session.n, head.written, session.updated) AS updated,
+  iif(head.n > ${folded} AND head.session = session.n, head.at, session.updated) AS updated,
   (SELECT group_concat(name, ' ') FROM tag WHERE tag.session = session.n) AS tags`
 export const fromSession = `
   FROM session LEFT JOIN chunk AS head ON head.n = coalesce(

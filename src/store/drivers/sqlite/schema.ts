@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { checkFileFormat, type FileFormat, migrateFile } from '../../../base/sqlite/format.ts'
+import { checkFileFormat, checkNewest, type FileFormat, migrateFile } from '../../../base/sqlite/format.ts'
 
 /** Marks a database file as a store of ours: the letters RATH. */
 export const applicationId = 0x52415448
@@ -85,7 +85,8 @@ export const migrations: readonly string[] = [
   DELETE FROM counter WHERE name = 'change';
   CREATE TABLE touched (n INTEGER PRIMARY KEY, session INTEGER NOT NULL, after INTEGER NOT NULL) STRICT;
   `,
-  // An append is one row: chunks behind `folded` are not in `digest` yet, and move their session's head by being there; see tail.ts.
+  // An append is one row: chunks behind `folded` are not in `digest` yet, and move their session's head by being there; see tail.ts. When
+  // a chunk was written is `at` from here on, so that the gc of a process that still has format 2 open fails, and collects no tail.
   `
   CREATE TABLE recorded (
     n INTEGER PRIMARY KEY,
@@ -93,7 +94,7 @@ export const migrations: readonly string[] = [
     previous INTEGER,
     position INTEGER NOT NULL,
     session INTEGER NOT NULL,
-    written INTEGER NOT NULL,
+    at INTEGER NOT NULL,
     body TEXT NOT NULL
   ) STRICT;
   INSERT INTO recorded SELECT n, id, previous, position, session, written, body FROM chunk;
@@ -106,9 +107,11 @@ export const migrations: readonly string[] = [
   `,
 ]
 
-/** Refuses what is not ours, or is newer, before anything is written to it. */
-export function checkFormat(db: DatabaseSync, path: string): void {
-  checkFileFormat(db, path, formatOf(migrations))
+/** Refuses what is not ours, or is newer, before anything is written to it; what is older, too, if nothing may be. */
+export function checkFormat(db: DatabaseSync, path: string, readOnly: boolean): void {
+  const format = formatOf(migrations)
+  checkFileFormat(db, path, format)
+  if (readOnly) checkNewest(db, path, format)
 }
 
 /** Brings a database up to the newest version, all steps in one transaction. */

@@ -15,7 +15,7 @@ export async function sweep(
       `INSERT INTO reached
        WITH RECURSIVE chain (n) AS (
          SELECT head FROM session WHERE head IS NOT NULL
-         UNION SELECT n FROM chunk WHERE written >= ?
+         UNION SELECT n FROM chunk WHERE at >= ?
          UNION SELECT chunk.previous FROM chain JOIN chunk ON chunk.n = chain.n WHERE chunk.previous IS NOT NULL
        ) SELECT n FROM chain`,
     ).run(before)
@@ -50,7 +50,7 @@ export async function sweep(
  * have come that far.
  */
 const keepOtherRows = `
-  INSERT INTO chunk (id, position, session, written, body) VALUES (x'', 0, 0, 0, '');
+  INSERT INTO chunk (id, position, session, at, body) VALUES (x'', 0, 0, 0, '');
   INSERT OR IGNORE INTO reached SELECT n FROM chunk
   WHERE session < 0 AND -session IN (SELECT n FROM session) OR n = (SELECT max(n) FROM chunk);
   UPDATE counter SET value = (SELECT max(n) FROM chunk) WHERE name = 'folded';`

@@ -12,8 +12,8 @@ export const longestTail = 256
 /** Runs inside a transaction. What sessions, chunks and readers see of them stays the same. */
 export function fold(db: Database): void {
   db.sql(
-    `UPDATE session SET head = last.n, length = last.position + 1, updated = last.written
-     FROM (SELECT session, max(n) AS n, position, written FROM chunk WHERE n > ${folded} GROUP BY session) AS last
+    `UPDATE session SET head = last.n, length = last.position + 1, updated = last.at
+     FROM (SELECT session, max(n) AS n, position, at FROM chunk WHERE n > ${folded} GROUP BY session) AS last
      WHERE session.n = last.session`,
   ).run()
   // Should two rows ever be the same chunk, either may be found.

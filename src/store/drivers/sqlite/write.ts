@@ -38,11 +38,10 @@ export function writeUnit(db: Database, { sessions: loaded, unit }: Decided, cac
     if (id === null) db.sql('DELETE FROM tag WHERE name = ?').run(tag)
     else db.sql('INSERT OR REPLACE INTO tag SELECT ?, n FROM session WHERE id = ?').run(tag, id)
   }
+  if (cache.tailLength >= longestTail) foldNow(db, cache)
   if (unit.tags.size > 0 || unit.deletedSessions.size > 0) {
     if (cache.next === first) mark(db, cache, 0, now)
     cache.forget()
-  } else if (cache.tailLength >= longestTail) {
-    foldNow(db, cache)
   }
   for (const run of runs) {
     db.sql(
