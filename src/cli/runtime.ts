@@ -12,12 +12,17 @@ export function storeAddress({ store }: StoreOption): string {
 
 /** Opens the store to look into. One that is not there yet is said to be so, and not made. */
 export async function openToRead(options: StoreOption): Promise<Store> {
-  const address = storeAddress(options)
-  const path = /^sqlite:(.+)$/.exec(address)?.[1]
-  if (path !== undefined && !existsSync(path)) {
+  const path = missingStore(options)
+  if (path !== undefined) {
     throw new UsageError(
       `there is no store at ${path} yet. Run something first (rath run FILE), or say where it is with --store.`,
     )
   }
-  return openStore(address)
+  return openStore(storeAddress(options))
+}
+
+/** The file of a store that is not there yet; undefined when it is, or is no file. */
+export function missingStore(options: StoreOption): string | undefined {
+  const path = /^sqlite:(.+)$/.exec(storeAddress(options))?.[1]
+  return path === undefined || existsSync(path) ? undefined : path
 }

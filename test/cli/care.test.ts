@@ -141,6 +141,42 @@ test('gc forgets what placements began with once no store that it was told of sp
   expect(readdirSync(folder)).toEqual([own])
 })
 
+test('gc of files refuses a store that is not there instead of taking the files of the one that was meant', () => {
+  const project = new Project({ 'writer.ts': writer, 'work/.keep': '' })
+  expect(project.rath('run', 'writer.ts', '--local', 'work', 'one').status).toBe(0)
+  const { status, stderr } = project.rath('gc', '--files', '--also-store', 'sqlite:tpyo.db')
+  expect(status).toBe(2)
+  expect(stderr).toContain('there is no store at tpyo.db')
+  expect(existsSync(join(project.folder, 'tpyo.db'))).toBe(false)
+  expect(project.rath('gc', '--files').stdout).toMatch(
+    /^ +\d+ objects too young to be looked at left alone$/m,
+  )
+})
+
+test('gc finds what killed processes left where there is no store, and makes none', () => {
+  const project = new Project({
+    'killed.ts':
+      "import { localBackend } from 'openrath'\nawait localBackend({ temporaryFolder: './tmp' }).open(undefined)\nprocess.kill(process.pid, 'SIGKILL')\n",
+    'tmp/other': '',
+  })
+  project.program(process.execPath, 'killed.ts')
+  const left = () => readdirSync(join(project.folder, 'tmp')).length
+  expect(left()).toBe(2)
+  const env = { TMPDIR: join(project.folder, 'tmp') }
+  const dry = project.run({ args: ['gc', '--dry-run'], env })
+  expect(dry.stdout).toMatch(/^temporary +1 folder of ended programs, .+ would go$/m)
+  expect(left()).toBe(2)
+  const { status, stdout } = project.run({ args: ['gc'], env })
+  expect(status).toBe(0)
+  expect(stdout).toMatch(/^store +none here\nbranches +0 folders/)
+  expect(stdout).toMatch(/^temporary +1 folder of ended programs, .+ gone$/m)
+  expect(left()).toBe(1)
+  expect(existsSync(join(project.folder, '.openrath'))).toBe(false)
+  for (const args of [['--files'], ['--store', 'sqlite:none.db']]) {
+    expect(project.rath('gc', ...args)).toMatchObject({ status: 2 })
+  }
+})
+
 test('gc takes away what deleted sessions left in the store', () => {
   const project = new Project({
     'forget.ts':

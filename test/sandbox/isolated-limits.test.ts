@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
-import { statSync } from 'node:fs'
+import { statfsSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { isolated, testHere } from './isolated-here.ts'
@@ -83,3 +84,17 @@ testHere('a process that computes without end is ended', async () => {
   expect(timedOut).toBe(false)
   expect(exitCode).not.toBe(0)
 })
+
+testHere(
+  'a command that fills the disk is ended while some of it is left, and the next one runs',
+  async () => {
+    const { bavail, bsize } = statfsSync(tmpdir())
+    const diskFree = bavail * bsize - 30 * megabyte
+    await using sandbox = await isolated.open({ limits: { diskFree, fileSize: megabyte } })
+    const fill = 'i=0; while :; do i=$((i+1)); head -c 1000000 /dev/zero > $i; sleep 0.01; done'
+    const { timedOut, exitCode, stderr } = await sandbox.exec(fill, { timeout: 50_000 }).result
+    expect({ timedOut, exitCode }).toEqual({ timedOut: false, exitCode: 137 })
+    expect(new TextDecoder().decode(stderr)).toContain('the disk was almost full')
+    expect(out(await sandbox.exec('rm *; echo after').result)).toBe('after\n')
+  },
+)

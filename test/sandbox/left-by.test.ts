@@ -1,16 +1,23 @@
 import { spawn } from 'node:child_process'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
 import { localBackend } from '../../src/sandbox/drivers/local/driver.ts'
+import { leftCommands } from '../../src/sandbox/drivers/local/left-by.ts'
+import { leftFolders } from '../../src/sandbox/host/folder.ts'
+import type { ExecHandle } from '../../src/sandbox/spec.ts'
 import { isRunning, temporaryFolder } from './make.ts'
 
 /** A program of its own that runs a command, which says its number and stays. */
-async function killedProgram(folder: string): Promise<{ readonly pid: number; readonly left: number }> {
+async function killedProgram(
+  folder: string | undefined,
+  temporaryFolder?: string,
+): Promise<{ readonly pid: number; readonly left: number }> {
   const driver = join(import.meta.dirname, '../../src/sandbox/drivers/local/driver.ts')
   const program = `
     const { localBackend } = await import(${JSON.stringify(driver)})
-    const sandbox = await localBackend().open(${JSON.stringify(folder)})
+    const sandbox = await localBackend(${JSON.stringify({ temporaryFolder })}).open(${JSON.stringify(folder)})
     for await (const { data } of sandbox.exec('echo $$; exec sleep 600')) process.stdout.write(data)`
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -37,3 +44,31 @@ test.skipIf(process.platform !== 'linux')(
     expect(isRunning(other.left)).toBe(false)
   },
 )
+
+test.skipIf(process.platform !== 'linux')(
+  'commands and folders of killed programs are found, those of programs that run are not',
+  async () => {
+    using folder = temporaryFolder()
+    const { pid, left } = await killedProgram(undefined, folder.path)
+    const mine = await localBackend({ temporaryFolder: folder.path }).open(undefined)
+    const running = mine.exec('echo $$; exec sleep 600')
+    const line = await firstOutput(running)
+    const names = readdirSync(folder.path)
+    expect(names).toHaveLength(2)
+    const found = leftCommands(0)
+    expect(found).toContain(left)
+    expect(found).not.toContain(Number(line))
+    expect(leftCommands(3_600_000)).not.toContain(left)
+    const theirs = names
+      .filter(name => name.startsWith(`openrath-${pid}-`))
+      .map(name => join(folder.path, name))
+    expect(await leftFolders(folder.path)).toEqual(theirs)
+    await localBackend().endLeftBy?.(pid)
+    await mine.close()
+  },
+)
+
+async function firstOutput(handle: ExecHandle): Promise<string> {
+  for await (const { data } of handle) return new TextDecoder().decode(data)
+  return ''
+}

@@ -1,10 +1,14 @@
 import { existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { openStore } from '../../run/open-store.ts'
 import { Workspaces } from '../../run/place/workspaces.ts'
 import { leftovers } from '../../sandbox/drivers/docker/leftovers.ts'
-import { collectLeftovers } from '../../sandbox/workspace/fork/leftovers.ts'
+import { leftCommands } from '../../sandbox/drivers/local/left-by.ts'
+import { kill } from '../../sandbox/drivers/local/processes.ts'
+import { leftFolders } from '../../sandbox/host/folder.ts'
+import { removeFolder } from '../../sandbox/host/remove-folder.ts'
+import { collectLeftovers, sizeOf } from '../../sandbox/workspace/fork/leftovers.ts'
 import { type PruneReport, prune } from '../../sandbox/workspace/prune.ts'
 import type { GcReport } from '../../store/spec.ts'
 import { examples, type JsonOption, type StoreOption, timeSpan, withJson, withStore } from '../command.ts'
@@ -12,8 +16,10 @@ import { UsageError } from '../errors.ts'
 import { digestsNamedIn, treesAmong } from '../kept-trees.ts'
 import type { Output } from '../output.ts'
 import { whileWorking } from '../progress.ts'
-import { openToRead } from '../runtime.ts'
+import { missingStore, openToRead } from '../runtime.ts'
 import { count, size } from '../text.ts'
+
+const anHour = 3_600_000
 
 interface Options extends StoreOption, JsonOption {
   readonly dryRun?: boolean
@@ -24,8 +30,12 @@ interface Options extends StoreOption, JsonOption {
 
 interface Report {
   readonly dryRun: boolean
-  readonly store: GcReport
+  /** Undefined where there is none. */
+  readonly store?: GcReport
   readonly branches: { readonly folders: number; readonly bytes: number; readonly kept: number }
+  /** Of sandboxes whose processes have ended. */
+  readonly temporary: { readonly folders: number; readonly bytes: number }
+  readonly commands: number
   readonly containers: number
   readonly files?: PruneReport & { readonly trees: number; readonly placements: number }
 }
@@ -33,12 +43,7 @@ interface Report {
 export function define(command: Command, output: Output): void {
   command
     .option('--dry-run', 'only say what would go')
-    .option(
-      '--older-than <time>',
-      'leave alone what was written since: 30s, 10m, 2h, 7d',
-      timeSpan,
-      3_600_000,
-    )
+    .option('--older-than <time>', 'leave alone what was written since: 30s, 10m, 2h, 7d', timeSpan, anHour)
     .option('--files', 'also files that no session of this store, nor of those in --also-store, speaks of')
     .option('--also-store <addresses...>', 'other stores whose files are kept in the same place')
     .action((options: Options) => collectAll(options, output))
@@ -66,15 +71,19 @@ async function collectAll(options: Options, output: Output): Promise<void> {
 
 async function free(options: Options): Promise<Report> {
   const { dryRun = false, olderThan } = options
-  await using store = await openToRead(options)
+  // What killed processes left is found without a store, too. One that was asked for has to be there.
+  const isNeeded = options.store !== undefined || options.files
+  await using store = isNeeded || !missingStore(options) ? await openToRead(options) : undefined
   const workspaces = new Workspaces()
-  const freed = await store.gc({ dryRun, olderThan })
+  const freed = await store?.gc({ dryRun, olderThan })
   const { removed, kept } = await collectLeftovers(join(workspaces.folder, 'branches'), { dryRun })
   const bytes = removed.reduce((sum, one) => sum + one.bytes, 0)
   const report = {
     dryRun,
-    store: freed,
+    ...(freed && { store: freed }),
     branches: { folders: removed.length, bytes, kept: kept.length },
+    commands: commandsLeft(dryRun, olderThan),
+    temporary: await temporaryLeft(dryRun),
     containers: await containersLeft(dryRun),
     ...(options.files && { files: await pruneFiles(workspaces, options) }),
   }
@@ -86,7 +95,7 @@ async function free(options: Options): Promise<Report> {
 async function pruneFiles(workspaces: Workspaces, options: Options): Promise<NonNullable<Report['files']>> {
   const { olderThan, alsoStore = [] } = options
   if (!existsSync(join(workspaces.folder, 'objects'))) {
-    return { trees: 0, placements: 0, kept: 0, removed: 0, before: 0, after: 0 }
+    return { trees: 0, placements: 0, kept: 0, young: 0, removed: 0, before: 0, after: 0 }
   }
   const objects = await workspaces.objects
   const digests = new Set<string>()
@@ -95,15 +104,32 @@ async function pruneFiles(workspaces: Workspaces, options: Options): Promise<Non
     for (const digest of await digestsNamedIn(own)) digests.add(digest)
   }
   for (const address of alsoStore) {
-    await using other = await openStore(address)
+    await using other = await openToRead({ store: address })
     for (const digest of await digestsNamedIn(other)) digests.add(digest)
   }
   // Somebody may be writing a tree whose session is not kept yet.
-  const young = Math.max(olderThan, 3_600_000)
+  const young = Math.max(olderThan, anHour)
   const placements = workspaces.forgetBegan(digests, young)
   const trees = treesAmong([...digests, ...workspaces.allBegan(digests)], objects)
   const report = await prune(objects, trees, { olderThan: young })
   return { ...report, trees: trees.size, placements }
+}
+
+/** Those that are young may be about to be ended by whoever resumes the run. */
+function commandsLeft(keep: boolean, olderThan: number): number {
+  const left = leftCommands(Math.max(olderThan, anHour))
+  if (!keep) for (const pid of left) kill(pid)
+  return left.length
+}
+
+async function temporaryLeft(keep: boolean): Promise<Report['temporary']> {
+  const folders = await leftFolders(tmpdir())
+  let bytes = 0
+  for (const folder of folders) {
+    bytes += await sizeOf(folder)
+    if (!keep) await removeFolder(folder)
+  }
+  return { folders: folders.length, bytes }
 }
 
 /** Where there is no engine there is nothing of ours in it. */
@@ -114,21 +140,31 @@ async function containersLeft(keep: boolean): Promise<number> {
   )
 }
 
-function print({ dryRun, store, branches, containers, files }: Report, output: Output): void {
+function print(
+  { dryRun, store, branches, commands, temporary, containers, files }: Report,
+  output: Output,
+): void {
   const verb = dryRun ? 'would go' : 'gone'
-  const freed = `${count(store.chunks, 'chunk')} and ${count(store.blobs, 'blob')}, ${size(store.bytes)}`
-  output.print(`store       ${freed} ${verb}`)
+  const freed =
+    store && `${count(store.chunks, 'chunk')} and ${count(store.blobs, 'blob')}, ${size(store.bytes)}`
+  output.print(`store       ${freed === undefined ? 'none here' : `${freed} ${verb}`}`)
   output.print(
     `branches    ${count(branches.folders, 'folder')} of ended processes, ${size(branches.bytes)} ${verb}`,
   )
   if (branches.kept > 0)
     output.print(`            ${count(branches.kept, 'folder')} of other machines left alone`)
+  output.print(`commands    ${count(commands, 'process', 'processes')} of ended programs ${verb}`)
+  output.print(
+    `temporary   ${count(temporary.folders, 'folder')} of ended programs, ${size(temporary.bytes)} ${verb}`,
+  )
   output.print(`containers  ${count(containers, 'container or image', 'containers and images')} ${verb}`)
   if (files) {
     const bytes = `${size(files.before)} before, ${size(files.after)} now`
     output.print(
       `files       ${count(files.removed, 'object')} gone, ${count(files.kept, 'object')} of ${count(files.trees, 'tree')} kept; ${bytes}`,
     )
+    if (files.young > 0)
+      output.print(`            ${count(files.young, 'object')} too young to be looked at left alone`)
     if (files.placements > 0)
       output.print(`            ${count(files.placements, 'placement')} that nothing speaks of forgotten`)
   }

@@ -1,4 +1,4 @@
-import { read, readFile, readFileSync, readSync, write, writeSync } from 'node:fs'
+import { read, readFileSync, readSync, write, writeSync } from 'node:fs'
 import { promisify } from 'node:util'
 
 /** So much is copied from or to the memory of the system in less time than another thread takes to begin with it. */
@@ -7,12 +7,14 @@ export function isQuick(bytes: number): boolean {
 }
 
 const readSlowly = promisify(read)
-const readAllSlowly = promisify(readFile)
 const writeSlowly = promisify(write)
+/** Node takes lengths of 31 bits, and Linux does a little less in one call. */
+const mostAtOnce = 1024 ** 3
 
-/** All that an open file holds, also where that is more than its size says. */
+/** All that an open file of this size holds. */
 export async function readWhole(fd: number, size: number): Promise<Buffer> {
-  return isQuick(size) ? readFileSync(fd) : readAllSlowly(fd)
+  // A small one may hold more than its size says.
+  return isQuick(size) ? readFileSync(fd) : readBytes(fd, 0, size)
 }
 
 /** What it holds from `start` to `end`, or to where it ends. */
@@ -23,7 +25,7 @@ export async function readBytes(fd: number, start: number, end: number): Promise
     const left = bytes.length - at
     const count = isQuick(left)
       ? readSync(fd, bytes, at, left, start + at)
-      : (await readSlowly(fd, bytes, at, left, start + at)).bytesRead
+      : (await readSlowly(fd, bytes, at, Math.min(left, mostAtOnce), start + at)).bytesRead
     if (count === 0) break
     at += count
   }
@@ -35,6 +37,8 @@ export async function writeBytes(fd: number, data: string | Uint8Array): Promise
   const bytes = typeof data === 'string' ? Buffer.from(data) : data
   for (let at = 0; at < bytes.length; ) {
     const left = bytes.length - at
-    at += isQuick(left) ? writeSync(fd, bytes, at) : (await writeSlowly(fd, bytes, at)).bytesWritten
+    at += isQuick(left)
+      ? writeSync(fd, bytes, at)
+      : (await writeSlowly(fd, bytes, at, Math.min(left, mostAtOnce))).bytesWritten
   }
 }

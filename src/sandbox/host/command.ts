@@ -40,10 +40,12 @@ export interface Launched {
   end(): Promise<void>
   /** Why the program was not started after all, if the way it ended says so. */
   failure?(exitCode: number | null, stderr: Uint8Array): RathError | undefined
+  /** What to add to its errors once it has ended: why it was ended, if nobody asked for it. */
+  lastWords?(): string
 }
 
 /** How long output may trickle in when the command and its processes are gone, from one that got away. */
-const lastWords = 500
+const trickle = 500
 
 /** One command in a process group of its own. Its end, however it comes, is the end of everything it started. */
 export class HostCommand implements ExecHandle {
@@ -107,6 +109,11 @@ export class HostCommand implements ExecHandle {
         ? undefined
         : this.#launched?.failure?.(ended.exitCode, kept.stderr.bytes())
       if (failure) throw failure
+      const data = Buffer.from(this.#launched?.lastWords?.() ?? '')
+      if (data.length > 0) {
+        kept.stderr.add(data)
+        this.#feed.push({ stream: 'stderr', data })
+      }
     }
     if (signal?.aborted) throw cancelledError(signal)
     return {
@@ -148,7 +155,7 @@ export class HostCommand implements ExecHandle {
     this.#flow(true)
     // On a busy machine the time is over before anything was read: what lies ready is read before that counts.
     const giveUp = () => setImmediate(() => setImmediate(() => child.emit('close')))
-    const timer = setTimeout(giveUp, lastWords)
+    const timer = setTimeout(giveUp, trickle)
     await closed
     clearTimeout(timer)
     for (const stream of [child.stdout, child.stderr]) stream?.destroy()

@@ -16,7 +16,6 @@ import {
 import { lstat, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { RathError, show } from '../../base/errors.ts'
-import { newId } from '../../base/ids.ts'
 import type { FileEntry, FileKind, FileStat, SandboxFiles, SearchQuery, SearchResult } from '../spec.ts'
 import { isQuick, readBytes, readWhole, writeBytes } from './bytes.ts'
 import { type Held, hold } from './held.ts'
@@ -24,6 +23,7 @@ import { move } from './move.ts'
 import { orNothing } from './or-nothing.ts'
 import { pathError, type WorkspacePaths } from './paths.ts'
 import { searchFiles } from './search.ts'
+import { temporaryName } from './temporary-name.ts'
 
 /** Whose new files are, where this process may give them away. */
 export interface Owner {
@@ -66,7 +66,7 @@ export class HostFiles implements SandboxFiles {
         throw new RathError('path-kind', `${show(path)} is a folder, not a file.`, { data: { path } })
       }
       const mode = options.mode ?? (before?.isFile() ? before.mode & 0o7777 : undefined)
-      const temporary = `${folder.path}/.${basename(real).slice(0, 100)}.${newId()}.tmp`
+      const temporary = `${folder.path}/${temporaryName(basename(real))}`
       try {
         await writeNew(temporary, data, mode, this.#owner)
         // Some systems begin to write a new file to the disk before it takes the place of another one.

@@ -1,8 +1,8 @@
 import { lstat, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { newId } from '../../base/ids.ts'
 import { removeFolder } from './remove-folder.ts'
 import { copyFolder } from './run-program.ts'
+import { temporaryName } from './temporary-name.ts'
 
 /**
  * `rename`, also for a folder of the base of an overlay, which Linux refuses with EXDEV. That one is copied beside its new name, takes the name
@@ -13,7 +13,7 @@ export async function move(from: string, to: string): Promise<void> {
     await rename(from, to)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EXDEV' || !(await lstat(from)).isDirectory()) throw error
-    const copied = join(dirname(to), `.${basename(to).slice(0, 100)}.${newId()}.tmp`)
+    const copied = join(dirname(to), temporaryName(basename(to)))
     try {
       await copyFolder(from, copied)
       await rename(copied, to)

@@ -38,16 +38,7 @@ export class FolderState {
 
   /** Undefined when there is none that we can read. */
   index(): FolderNode | undefined {
-    try {
-      const { version, root } = JSON.parse(readFileSync(join(this.#home, 'index.json'), 'utf8')) as {
-        readonly version: number
-        readonly root: Row
-      }
-      const node = version === indexVersion ? nodeOf(root) : undefined
-      return node?.kind === 'folder' ? node : undefined
-    } catch {
-      return undefined
-    }
+    return readIndex(this.#home)
   }
 
   keepIndex(root: FolderNode): void {
@@ -59,15 +50,20 @@ export class FolderState {
   }
 }
 
-/** The trees of folders that are still there; what is remembered of others is removed. */
+/**
+ * The trees of folders that are still there, and those of their indexes, which are older where a process was killed: what an index knows is not
+ * kept again. What is remembered of other folders is removed.
+ */
 export function treesInUse(objects: ObjectStore): Digest[] {
   const states = statesOf(objects)
   const trees: Digest[] = []
   for (const name of existsSync(states) ? readdirSync(states) : []) {
     const home = join(states, name)
     const state = readState(home)
-    if (state !== undefined && existsSync(state.folder)) trees.push(state.tree)
-    else rmSync(home, { recursive: true, force: true })
+    if (state !== undefined && existsSync(state.folder)) {
+      const indexed = readIndex(home)?.tree
+      trees.push(state.tree, ...(indexed === undefined ? [] : [indexed]))
+    } else rmSync(home, { recursive: true, force: true })
   }
   return trees
 }
@@ -81,6 +77,19 @@ function readState(home: string): { readonly folder: string; readonly tree: Dige
     const state = JSON.parse(readFileSync(join(home, 'tree.json'), 'utf8'))
     checkId(state.tree)
     return state
+  } catch {
+    return undefined
+  }
+}
+
+function readIndex(home: string): FolderNode | undefined {
+  try {
+    const { version, root } = JSON.parse(readFileSync(join(home, 'index.json'), 'utf8')) as {
+      readonly version: number
+      readonly root: Row
+    }
+    const node = version === indexVersion ? nodeOf(root) : undefined
+    return node?.kind === 'folder' ? node : undefined
   } catch {
     return undefined
   }

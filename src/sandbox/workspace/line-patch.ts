@@ -2,13 +2,16 @@ import { diffArrays, FILE_HEADERS_ONLY, formatPatch, type StructuredPatchHunk } 
 
 /** Equal lines around a change that are shown. */
 const context = 3
-/** A file that has become another one has no patch worth reading, and would take seconds to compare. */
+/** A file that has become another one has no patch worth reading. */
 const mostEdits = 5_000
+/** Lines that both texts have and that stand elsewhere. Comparing takes the square of them: about a second for so many. */
+const mostMoved = 2_000
 
 /**
  * A unified patch from one text to another; undefined where they are equal, or have too little in common. The names are those of its header.
  * Only lines that both texts have are compared in order: one that only one of them has is added or removed whatever the others are. So
- * a text that is written anew costs its length and not the square of it.
+ * a text that is written anew costs its length and not the square of it. Where too many stand elsewhere, all between the first and the last
+ * that differ are removed and added.
  */
 export function linePatch(
   names: readonly [from: string, to: string],
@@ -53,13 +56,12 @@ function equalRuns([old, now]: Texts): Run[] | undefined {
   const parts = diffArrays(
     sharedOld.map(line => old[line]),
     sharedNow.map(line => now[line]),
-    { maxEditLength: mostEdits },
+    { maxEditLength: mostMoved },
   )
-  if (parts === undefined) return undefined
 
   const runs: Run[] = [{ old: 0, now: 0, length: start }]
   let [a, b] = [0, 0]
-  for (const { added, removed, count } of parts) {
+  for (const { added, removed, count } of parts ?? []) {
     for (let n = 0; n < count; n++) {
       if (!added && !removed) addPair(runs, sharedOld[a] as number, sharedNow[b] as number)
       if (!added) a++

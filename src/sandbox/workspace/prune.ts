@@ -18,6 +18,8 @@ export interface PruneOptions {
 
 export interface PruneReport {
   readonly kept: number
+  /** Left alone for their age. */
+  readonly young: number
   readonly removed: number
   /** Bytes on disk, before and after. */
   readonly before: number
@@ -25,7 +27,7 @@ export interface PruneReport {
 }
 
 /**
- * Removes what none of these trees needs, nor the last tree of a folder that is still there, and puts what stays into one compressed pack. Safe
+ * Removes what none of these trees needs, nor what is remembered of a folder that is still there, and puts what stays into one compressed pack. Safe
  * while others read and write. A tree that should be kept and is not whole is an error, and then nothing is removed. O(objects).
  */
 export async function prune(
@@ -46,11 +48,12 @@ export async function prune(
   }
 
   const before = diskUse(objects)
-  const packs = objects.packs().filter(pack => isOld(pack.path))
-  const loose = looseFolders
-    .flatMap(folder => objects.loose.list(folder))
-    .filter(id => isOld(objects.loose.pathOf(id)))
+  const allPacks = objects.packs()
+  const packs = allPacks.filter(pack => isOld(pack.path))
+  const allLoose = looseFolders.flatMap(folder => objects.loose.list(folder))
+  const loose = allLoose.filter(id => isOld(objects.loose.pathOf(id)))
   const old = new Set([...packs.flatMap(pack => pack.ids()), ...loose])
+  const all = new Set([...allPacks.flatMap(pack => pack.ids()), ...allLoose])
   const kept = [...old].filter(id => needed.has(id))
 
   const isTidy = kept.length === old.size && loose.length === 0 && packs.length <= 1
@@ -61,7 +64,13 @@ export async function prune(
   }
   removeLeftovers(join(objects.path, 'objects'), isOld)
   removeLeftovers(join(objects.path, 'objects', 'pack'), isOld)
-  return { kept: kept.length, removed: old.size - kept.length, before, after: diskUse(objects) }
+  return {
+    kept: kept.length,
+    young: all.size - old.size,
+    removed: old.size - kept.length,
+    before,
+    after: diskUse(objects),
+  }
 }
 
 async function packUp(

@@ -148,7 +148,7 @@ export function fileCases(): SandboxCases {
     },
 
     async 'names with spaces, quotes, line feeds and other scripts are names like any other'(sandbox) {
-      const names = [' a b ', `it's "x"`, 'new\nline', '$HOME', '日本', '-rf', '*']
+      const names = [' a b ', `it's "x"`, 'new\nline', '$HOME', '日本', '-rf', '*', '字'.repeat(80)]
       for (const name of names) await sandbox.files.write(`odd/${name}`, name)
       const listed = (await sandbox.files.list('odd')).map(entry => entry.name)
       assert.deepEqual(listed, [...names].sort())

@@ -40,6 +40,7 @@ export async function startPodman(): Promise<Engine | string> {
     service.kill('SIGTERM')
     if (service.exitCode === null && service.signalCode === null) await once(service, 'exit')
     killMonitors(base)
+    unmountBelow(base)
     // What was killed may be writing still.
     rmSync(base, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 })
   }
@@ -75,6 +76,8 @@ function startService(base: string, socket: string): ChildProcess {
   const args = [...places, ...kinds, 'system', 'service', '--time=0', `unix://${socket}`]
   return spawn('podman', args, {
     stdio: 'ignore',
+    // Where its monitors leave a file `oom` when a container takes too much memory.
+    cwd: base,
     env: { ...process.env, CONTAINERS_CONF: join(base, 'containers.conf') },
   })
 }
@@ -117,6 +120,14 @@ function killMonitors(base: string): void {
     } catch {
       // It has ended meanwhile.
     }
+  }
+}
+
+/** What a container that did not start leaves: otherwise the folder is busy, and the reason why it did not start is lost. */
+function unmountBelow(base: string): void {
+  const mounted = readFileSync('/proc/mounts', 'utf8').split('\n')
+  for (const path of mounted.map(line => line.split(' ')[1]).filter(path => path?.startsWith(`${base}/`))) {
+    spawnSync('umount', ['-l', path as string])
   }
 }
 

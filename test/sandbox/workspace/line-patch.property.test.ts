@@ -54,3 +54,12 @@ test('a text that is written anew is all removed and all added; one that is too 
   expect(applyPatch(text('old', 2_000), patch as string)).toBe(text('new', 2_000))
   expect(linePatch(names, text('old', 3_000), text('new', 3_000))).toBeUndefined()
 })
+
+test('a text whose lines stand elsewhere by the thousand is all removed and all added, but for its ends', () => {
+  const lines = Array.from({ length: 1_500 }, (_, n) => `${n}\n`)
+  const [old, now] = [lines, lines.toReversed()].map(middle => `first\n${middle.join('')}last\n`)
+  const patch = linePatch(names, old as string, now as string)
+  expect(applyPatch(old as string, patch as string)).toBe(now)
+  expect(count(patch)).toBe(3_000)
+  expect(patch).toMatch(/^@@ -1,1502 \+1,1502 @@\n first\n-0\n/m)
+})

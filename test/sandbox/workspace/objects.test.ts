@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { ObjectBatch } from '../../../src/sandbox/workspace/batch.ts'
-import { filesOf } from '../../../src/sandbox/workspace/compare.ts'
+import { blobAt, filesOf } from '../../../src/sandbox/workspace/compare.ts'
 import { emptyBlob, emptyTree, idOf } from '../../../src/sandbox/workspace/object.ts'
 import { ObjectStore } from '../../../src/sandbox/workspace/objects.ts'
 import { prune } from '../../../src/sandbox/workspace/prune.ts'
+import { Workspace } from '../../../src/sandbox/workspace/workspace.ts'
 import { lab, write } from './make.ts'
 
 const many = (count: number) =>
@@ -143,6 +144,24 @@ test('prune keeps the trees it is told to and those of folders that are there, a
   // The index still fits: the next snapshot names only what is there.
   expect((await workspace.snapshot()).tree).toBe(third.tree)
   expect(await prune(place.objects, [first.tree], { now: Date.now() + 1e9 })).toMatchObject({ removed: 0 })
+})
+
+test('files that become again what they were before a process was killed are kept, also after a prune', async () => {
+  using place = await lab()
+  const { folder } = await place.workspace({ 'a/b': 'first' })
+  const first = await Workspace.open(folder, place.objects)
+  const { tree } = await first.snapshot()
+  await first.close()
+  write(folder, { 'a/b': 'second' })
+  // Killed: its index is not kept, and the one before stays.
+  await (await Workspace.open(folder, place.objects)).snapshot()
+  await prune(place.objects, [], { now: Date.now() + 1e9 })
+
+  write(folder, { 'a/b': 'first' })
+  place.objects.close()
+  expect((await (await Workspace.open(folder, place.objects)).snapshot()).tree).toBe(tree)
+  expect(blobAt(place.objects, tree, 'a/b')?.toString()).toBe('first')
+  expect(place.fsck()).toEqual([])
 })
 
 test('an object that is used again while a prune is near becomes young', async () => {

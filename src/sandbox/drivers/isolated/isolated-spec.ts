@@ -28,6 +28,11 @@ export interface IsolatedLimits {
   readonly fileSize?: number
   /** Seconds that each process may compute; an hour by default. */
   readonly cpuSeconds?: number
+  /**
+   * Bytes that stay free on the disks of the workspace and of `/tmp`; 512 MB by default, and half of what is free where that is less. A command
+   * that leaves less is ended.
+   */
+  readonly diskFree?: number
 }
 
 const gigabyte = 2 ** 30
@@ -37,6 +42,7 @@ export const usualLimits: Required<IsolatedLimits> = Object.freeze({
   processes: 512,
   fileSize: 2 * gigabyte,
   cpuSeconds: 3600,
+  diskFree: gigabyte / 2,
 })
 
 const fields: readonly string[] = [
@@ -49,7 +55,13 @@ const fields: readonly string[] = [
 ] satisfies (keyof IsolatedSpec)[]
 
 /** Less than this, and the walls themselves do not stand: bubblewrap and a shell need a few processes and some memory. */
-const least: Required<IsolatedLimits> = { memory: 16 * 2 ** 20, processes: 8, fileSize: 0, cpuSeconds: 1 }
+const least: Required<IsolatedLimits> = {
+  memory: 16 * 2 ** 20,
+  processes: 8,
+  fileSize: 0,
+  cpuSeconds: 1,
+  diskFree: 0,
+}
 
 export function parseIsolatedSpec(spec: SandboxSpec | undefined): IsolatedSpec {
   if (spec === undefined) return {}

@@ -8,6 +8,7 @@ import { WorkspacePaths } from '../../host/paths.ts'
 import { removeFolder } from '../../host/remove-folder.ts'
 import type { HostFolder } from '../../spec.ts'
 import { type Cgroup, makeCgroup } from './cgroup.ts'
+import { endWhenFull } from './disk-watch.ts'
 import { forwarder, proxyEnvironment } from './forwarder.ts'
 import { become, type Identity, identityIn } from './identity.ts'
 import { type IsolatedLimits, type IsolatedSpec, usualLimits } from './isolated-spec.ts'
@@ -94,7 +95,7 @@ export class Place {
     const { programs, folder } = this.#options
     const join = this.#cgroup === undefined ? [] : ['/bin/sh', '-c', joinAndRun, this.#cgroup.doors.join(' ')]
     const limits = [programs.prlimit, ...limitOptions(this.#limits), '--']
-    return launchIsolated(argv, hasInput, {
+    const launched = launchIsolated(argv, hasInput, {
       before: [
         ...join,
         ...(folder.enter ?? []),
@@ -105,6 +106,7 @@ export class Place {
       filter: this.#filter,
       inside: this.#proxy === undefined ? limits : [process.execPath, '-e', forwarder, '--', ...limits],
     })
+    return endWhenFull(launched, [folder.path, this.#own], this.#limits.diskFree)
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,5 @@
-import { readdirSync, readlinkSync } from 'node:fs'
-import { endFound, environmentOf, findsAll, inheritedBy, markName } from './processes.ts'
+import { existsSync, readdirSync, readlinkSync } from 'node:fs'
+import { ageOf, endFound, environmentOf, findsAll, inheritedBy, markName } from './processes.ts'
 
 /**
  * Ends the commands of a process of this machine that was killed before it could, and waits until they are gone: a command that is left
@@ -9,20 +9,32 @@ export async function endLeftBy(process: number): Promise<void> {
   if (findsAll) await endFound(() => leftBy(process))
 }
 
-function leftBy(process: number): number[] {
-  const inEnvironment = new RegExp(`(^|\\0)${markName}=([^\\0]*;)?${process}\\.`)
-  const inName = `/openrath-${process}.`
+/** Commands that processes of this machine left which are no more, and that run for at least so many milliseconds. */
+export function leftCommands(olderThan: number): readonly number[] {
+  return findsAll ? leftBy('any').filter(pid => (ageOf(pid) ?? -1) >= olderThan) : []
+}
+
+/** Those of one process, or of any that is no more. */
+function leftBy(process: number | 'any'): number[] {
   const own = namespaceOf('self')
+  const isLeft = (owner: number) => (process === 'any' ? !existsSync(`/proc/${owner}`) : owner === process)
+  // Whoever asks may run in such a command itself.
+  const mine = ownersOf('self')
   return readdirSync('/proc')
     .map(Number)
-    .filter(pid => {
-      if (!Number.isInteger(pid)) return false
-      const isMarked =
-        inEnvironment.test(environmentOf(pid)?.toString('latin1') ?? '') || inheritedBy(pid).includes(inName)
-      // In a container beside or below, the number is that of another process.
-      return isMarked && namespaceOf(pid) === own
-    })
+    .filter(Number.isInteger)
+    .filter(pid => ownersOf(pid).some(owner => isLeft(owner) && !mine.includes(owner)))
+    .filter(pid => namespaceOf(pid) === own) // In a container beside or below, the number is that of another process.
 }
+
+/** The processes whose commands it belongs to, by the marks that it carries. */
+function ownersOf(pid: number | 'self'): number[] {
+  const [, inEnvironment = ''] = carried.exec(environmentOf(pid)?.toString('latin1') ?? '') ?? []
+  const inName = /\/openrath-(\d+\.[^/]*)$/.exec(inheritedBy(pid))?.[1] ?? ''
+  return [...`${inEnvironment};${inName}`.matchAll(/(?:^|;)(\d+)\./g)].map(([, owner]) => Number(owner))
+}
+
+const carried = new RegExp(`(?:^|\\0)${markName}=([^\\0]*)`)
 
 function namespaceOf(pid: number | 'self'): string | undefined {
   try {

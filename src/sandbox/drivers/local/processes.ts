@@ -1,5 +1,5 @@
 import { closeSync, constants, openSync, readdirSync, readFileSync, readlinkSync, unlinkSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { tmpdir, uptime } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ProcessWindow } from './process-window.ts'
@@ -87,7 +87,7 @@ function findTree({ mark, leader, since }: Tree): number[] {
 }
 
 /** Empty for a process that has ended, undefined for one that is not ours to read. */
-export function environmentOf(pid: number): Buffer | undefined {
+export function environmentOf(pid: number | 'self'): Buffer | undefined {
   try {
     return readFileSync(`/proc/${pid}/environ`)
   } catch {
@@ -95,7 +95,7 @@ export function environmentOf(pid: number): Buffer | undefined {
   }
 }
 
-export function inheritedBy(pid: number): string {
+export function inheritedBy(pid: number | 'self'): string {
   try {
     return readlinkSync(`/proc/${pid}/fd/${markFile}`)
   } catch {
@@ -103,10 +103,18 @@ export function inheritedBy(pid: number): string {
   }
 }
 
+/** Milliseconds since it started. */
+export function ageOf(pid: number): number | undefined {
+  const stat = statOf(pid)
+  return stat && uptime() * 1000 - stat.start * 10
+}
+
 interface Stat {
   readonly pid: number
   readonly parent: number
   readonly session: number
+  /** Hundredths of a second after the machine. */
+  readonly start: number
 }
 
 /** Undefined for a process that is gone, or that has ended and waits to be collected. */
@@ -114,14 +122,15 @@ function statOf(pid: number): Stat | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1')
     // The name in brackets may hold anything, brackets too.
-    const [state, parent, , session] = text.slice(text.lastIndexOf(')') + 2).split(' ')
-    return state === 'Z' ? undefined : { pid, parent: Number(parent), session: Number(session) }
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+    if (fields[0] === 'Z') return undefined
+    return { pid, parent: Number(fields[1]), session: Number(fields[3]), start: Number(fields[19]) }
   } catch {
     return undefined
   }
 }
 
-function kill(pid: number): void {
+export function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {

@@ -65,7 +65,8 @@ async function stateOfUnnamed(path: string, name: string): Promise<'running' | '
   return made && made.mtimeMs < Date.now() - 3_600_000 ? 'gone' : 'running'
 }
 
-async function sizeOf(path: string): Promise<number> {
+/** On disk. */
+export async function sizeOf(path: string): Promise<number> {
   // It counts what it may read and then fails for the rest, so its failure is no answer to ask about.
   const { stdout } = await execute('du', ['-sk', path]).catch(error => error as { stdout?: string })
   return (Number.parseInt(stdout ?? '', 10) || 0) * 1024

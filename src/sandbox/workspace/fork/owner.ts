@@ -1,5 +1,7 @@
 import { readFile, readlink } from 'node:fs/promises'
 import { hostname } from 'node:os'
+import { sha256 } from '../../../base/digest.ts'
+import type { Json } from '../../../base/json.ts'
 import { runProgram } from '../../host/run-program.ts'
 
 /** A process, told apart from another that later has its number. */
@@ -24,6 +26,24 @@ export async function stateOf(owner: Owner): Promise<'running' | 'gone' | 'unkno
   if (owner.boot !== here.boot) return 'gone'
   if (owner.namespace !== here.namespace) return 'unknown'
   return (await startOf(owner.pid)) === owner.start ? 'running' : 'gone'
+}
+
+/** The same in a few letters, for the name of a folder that has no place for more. */
+export async function thisMark(): Promise<string> {
+  const { pid, start, ...place } = await thisProcess()
+  return `${pid}-${digest(place)}${digest(start)}`
+}
+
+/** `unknown` also when the machine was started anew since. */
+export async function stateOfMark(mark: string): Promise<'running' | 'gone' | 'unknown'> {
+  const [, pid, place, start] = /^(\d+)-([0-9a-f]{8})([0-9a-f]{8})$/.exec(mark) ?? []
+  if (place !== digest(await surroundings())) return 'unknown'
+  const found = await startOf(Number(pid))
+  return found !== undefined && digest(found) === start ? 'running' : 'gone'
+}
+
+function digest(value: Json): string {
+  return sha256(JSON.stringify(value)).slice(0, 8)
 }
 
 export function parseOwner(text: string): Owner | undefined {
