@@ -91,7 +91,7 @@ export class Holder {
 
   async close(): Promise<void> {
     this.#shell.stdin.end()
-    this.#shell.ref()
+    this.#keepAwake(true)
     await this.#ended
   }
 
@@ -115,7 +115,7 @@ export class Holder {
     }
   }
 
-  /** This process may end while the holder lives, but not while an answer is on its way. */
+  /** This process may end while the holder lives, but not while an answer or its end is on its way. */
   #keepAwake(awake: boolean): void {
     const { stdin, stdout, stderr } = this.#shell
     for (const part of [this.#shell, stdin, stdout, stderr] as unknown as NodeJS.RefCounted[]) {
