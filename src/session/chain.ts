@@ -2,7 +2,7 @@ import type { Digest } from '../base/digest.ts'
 import type { Chunk, ChunkBody } from './chunk.ts'
 import { chunkText } from './chunk-text.ts'
 import { emptyFold, type Fold, fold } from './fold.ts'
-import { identify, identifyText, identityOf } from './identity.ts'
+import { identify, identifyText, identityOf, writeBody } from './identity.ts'
 import { withField } from './parse.ts'
 import { perceive, stateAfter } from './state.ts'
 
@@ -113,8 +113,8 @@ class Link {
   }
 
   static write(link: Link): string {
-    const { id, text } = identifyText(link as unknown as ChunkBody, link.#previous?.id ?? null)
-    link.#id ??= id
+    const text = writeBody(link as unknown as ChunkBody)
+    link.#id ??= identifyText(text, link.#previous?.id ?? null)
     return text
   }
 

@@ -7,20 +7,20 @@ import type { Chunk, ChunkBody } from './chunk.ts'
  * without changing it.
  */
 export function identify(body: ChunkBody, previous: Digest | undefined): Digest {
-  return sha256(canonicalJsonOfOrdered([previous ?? null, toWrite(body)]))
+  return identifyText(writeBody(body), previous ?? null)
 }
 
-/** The id together with the chunk's own JSON text, for who needs both: writing the text is most of the work. */
-export function identifyText(body: ChunkBody, previous: Digest | null): { id: Digest; text: string } {
-  const text = canonicalJsonOfOrdered(toWrite(body))
-  return { id: sha256(`[${previous === null ? 'null' : `"${previous}"`},${text}]`), text }
+/** The same for who has the chunk's own JSON text: writing it is most of the work. */
+export function identifyText(text: string, previous: Digest | null): Digest {
+  return sha256(previous === null ? `[null,${text}]` : `["${previous}",${text}]`)
 }
 
-function toWrite(body: ChunkBody): object {
+/** A chunk's own canonical JSON. */
+export function writeBody(body: ChunkBody): string {
   const chunk = { ...body } as { content?: readonly unknown[] }
   // V8 writes an array that is not frozen in half the time.
   if (chunk.content) chunk.content = [...chunk.content]
-  return chunk
+  return canonicalJsonOfOrdered(chunk)
 }
 
 /** What stays the same about a chunk however often it is merged. */

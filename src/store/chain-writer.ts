@@ -7,7 +7,6 @@ import {
   chunksFrom,
   isClaimed,
   isKeptBy,
-  knownId,
   lengthOf,
   link,
   markKept,
@@ -15,7 +14,7 @@ import {
   writeChunk,
 } from '../session/chain.ts'
 import type { Chunk, ChunkBody } from '../session/chunk.ts'
-import { identify } from '../session/identity.ts'
+import { identifyText } from '../session/identity.ts'
 import type { BlobRow, ChunkRow, StoreDriver } from './driver.ts'
 import { encodeWritten } from './encode.ts'
 import type { Redactor } from './redact.ts'
@@ -34,6 +33,9 @@ export class ChainWriter {
   /** For a chunk that held a secret, or follows one that did, the one that is kept in its place. */
   readonly #instead = new WeakMap<Chunk, Chunk>()
 
+  /** Chunks that hold no secret, as they were written to find that out, until they are written to stay. */
+  readonly #texts = new WeakMap<Chunk, string>()
+
   constructor(driver: StoreDriver, redactor: Redactor) {
     this.#driver = driver
     this.#redactor = redactor
@@ -49,10 +51,12 @@ export class ChainWriter {
     }
     let last = known && (this.#instead.get(known) ?? known)
     for (const chunk of fresh.reverse()) {
-      const body = { ...chunk } as ChunkBody
-      const clean = this.#redactor.chunk(body)
-      if (clean === body && previousOf(chunk) === last) {
+      const known = this.#texts.get(chunk)
+      const text = known ?? writeChunk(chunk)
+      const clean = known === undefined ? this.#redactor.chunk(chunk, text) : chunk
+      if (clean === chunk && previousOf(chunk) === last) {
         last = chunk
+        this.#texts.set(chunk, text)
         continue
       }
       last = link(last, this.#renamed(clean, chunk))
@@ -83,12 +87,12 @@ export class ChainWriter {
 
   #rows(tip: Chunk | undefined, start: number, session: string): EncodedChunk[] {
     return chunksFrom(tip, start).map(chunk => {
-      const body = { ...chunk } as ChunkBody
       const previous = previousOf(chunk)?.id ?? null
-      const text = knownId(chunk) === undefined ? writeChunk(chunk) : undefined
+      const text = this.#texts.get(chunk) ?? writeChunk(chunk)
+      this.#texts.delete(chunk)
       // An id that was read from a file is a claim. Kept unchecked, it would stand in the way of the true chunk for ever.
-      if (isClaimed(chunk) && identify(body, previous ?? undefined) !== chunk.id) throw forged(chunk)
-      return encodeChunk(body, { id: chunk.id, index: chunk.index, previous, session }, text)
+      if (isClaimed(chunk) && identifyText(text, previous) !== chunk.id) throw forged(chunk)
+      return encodeChunk(chunk, { id: chunk.id, index: chunk.index, previous, session }, text)
     })
   }
 
@@ -132,7 +136,7 @@ const none: readonly never[] = Object.freeze([])
 export function encodeChunk(
   body: ChunkBody,
   place: Pick<ChunkRow, 'id' | 'index' | 'previous' | 'session'>,
-  plain = JSON.stringify(body),
+  plain: string,
 ): EncodedChunk {
   const { text, blobs } = encodeWritten(body as unknown as Json, plain)
   const { id, index, previous, session } = place

@@ -67,7 +67,7 @@ export class Committer {
 
   /**
    * Operations that are done, in their order and behind whatever was accepted before, when this returns; only with a driver that never
-   * waits. Each is decided for itself, and `refused` hears of those that were not done.
+   * waits, which has nothing to prepare. Each is decided for itself, and `refused` hears of those that were not done.
    */
   commitNow(
     operations: readonly Operation<unknown>[],
@@ -75,7 +75,7 @@ export class Committer {
   ): void {
     if (this.#closed) throw closedError()
     if (this.#waiting.length > 0) this.#flush()
-    this.#driver.commit(touchedBy(operations), rows => {
+    this.#driver.commit(untold, rows => {
       for (let i = 0; i < operations.length; i++) {
         try {
           operations[i]?.decide(rows)
@@ -216,6 +216,8 @@ function answerOf(operation: Operation<unknown>, rows: Rows): Answer {
 }
 
 const none: readonly never[] = []
+
+const untold: Touched = { sessions: none, runs: none, entries: none }
 
 function touchedByOne({ sessions = none, runs = none, entries = none }: Operation<unknown>): Touched {
   return { sessions, runs, entries }

@@ -16,7 +16,7 @@ export interface StoreDriver {
    * A driver that does not have to wait may be done, or throw, at once: it then returns nothing.
    */
   commit(touched: Touched, decide: (rows: Rows) => void): Promise<void> | undefined
-  /** A commit never waits, and sharing one saves nothing: whoever writes need not wait either. */
+  /** A commit never waits, and sharing one saves nothing: whoever writes need not wait either. It may not be told what is touched. */
   readonly neverWaits?: boolean
 
   sessionRow(id: string): Promise<SessionRow | undefined>

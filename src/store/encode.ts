@@ -33,9 +33,14 @@ export function encode(value: Json): Encoded {
 
 /** The same, for a value whose JSON text is known. */
 export function encodeWritten(value: Json, plain: string): Encoded {
-  if (plain.length <= inlineLimit && !plain.includes('"$blob"')) return { text: plain, blobs: none }
+  if (plain.length <= inlineLimit && !mentionsBlob(plain)) return { text: plain, blobs: none }
   const blobs: BlobRow[] = []
   return { text: JSON.stringify(outline(value, '', blobs)), blobs }
+}
+
+/** A single character is found ten times faster, and most texts have none. */
+function mentionsBlob(text: string): boolean {
+  return text.includes('$') && text.includes('"$blob"')
 }
 
 function outline(value: Json, key: string, blobs: BlobRow[]): Json {
@@ -91,7 +96,7 @@ export type LoadBlobs = (ids: readonly Digest[]) => Promise<ReadonlyMap<Digest, 
 /** The values that `encode` made texts of. Blobs are fetched in one go, and only when there are any. */
 export async function decodeAll(texts: readonly string[], load: LoadBlobs): Promise<Json[]> {
   const values = texts.map(parseText)
-  const marked = texts.map(text => text.includes('"$blob"'))
+  const marked = texts.map(mentionsBlob)
   const wanted = new Set<Digest>()
   for (const [i, value] of values.entries()) if (marked[i]) collect(value, wanted)
   const blobs = wanted.size > 0 ? await load([...wanted]) : new Map<Digest, Uint8Array>()
@@ -101,7 +106,7 @@ export async function decodeAll(texts: readonly string[], load: LoadBlobs): Prom
 /** The value of a text with previews where its blobs would be; for showing, never for verifying. */
 export function decodePreview(text: string): Json {
   const value = parseText(text)
-  return text.includes('"$blob"') ? mapReferences(value, reference => reference.preview) : value
+  return mentionsBlob(text) ? mapReferences(value, reference => reference.preview) : value
 }
 
 function parseText(text: string): Json {

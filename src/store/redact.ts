@@ -1,5 +1,5 @@
 import { RathError } from '../base/errors.ts'
-import type { Json, JsonObject } from '../base/json.ts'
+import { isJson, type Json, type JsonObject } from '../base/json.ts'
 import type { ChunkBody } from '../session/chunk.ts'
 import { parseRecordedChunk } from '../session/parse.ts'
 import { cleanChunk, cleanJson } from './clean.ts'
@@ -10,8 +10,9 @@ export interface Redactor {
   /** There is nothing to take: no secret is known, and nobody else looks. */
   readonly isIdle: boolean
   text(text: string): string
-  json<T extends Json>(value: T): T
-  chunk(body: ChunkBody): ChunkBody
+  /** `written` is its JSON text, where that is known. */
+  json<T extends Json>(value: T, written?: string): T
+  chunk(body: ChunkBody, written?: string): ChunkBody
   bytes(bytes: Uint8Array): Uint8Array
   /** The same error with a clean message, data and causes. The hook does not see it: it is not written. */
   error(error: unknown): unknown
@@ -41,12 +42,16 @@ export function createRedactor(secrets: Readonly<Record<string, string>>, hook?:
   const values = [...names.keys()].sort((a, b) => b.length - a.length)
   const pattern = values.length > 0 ? new RegExp(values.map(escapePattern).join('|'), 'g') : undefined
 
+  const isIdle = !pattern && !hook
+
   // Messages show long values cut short, so a secret may be there in part.
   const starts = values.map(value => escapePattern(value.slice(0, shortestSecret)))
   const cutShort = pattern && new RegExp(`(?:${starts.join('|')})[^\\s"]*…`, 'g')
 
   const withoutSecrets = (given: string) =>
-    pattern ? given.replace(pattern, value => names.get(value) as string) : given
+    pattern && given.length >= shortestSecret
+      ? given.replace(pattern, value => names.get(value) as string)
+      : given
 
   function text(given: string): string {
     const clean = withoutSecrets(given)
@@ -56,13 +61,19 @@ export function createRedactor(secrets: Readonly<Record<string, string>>, hook?:
     throw new RathError('invalid-argument', `The redact hook must return a string, not ${typeof hooked}.`)
   }
 
-  function json<T extends Json>(value: T): T {
-    if (!pattern && !hook) return value
+  // A text that holds no secret as JSON writes it, and no bytes, need not be looked at part by part.
+  const inJson = pattern && new RegExp(values.map(value => escapePattern(asInJson(value))).join('|'))
+  const canTell = !hook && values.every(value => value.isWellFormed())
+  const isSurelyClean = (written: string | undefined) =>
+    canTell && written !== undefined && !inJson?.test(written) && !written.includes('"data":"')
+
+  function json<T extends Json>(value: T, written?: string): T {
+    if (isIdle || isSurelyClean(written ?? writtenIfJson(value))) return value
     return cleanJson(value, { text, bytes }) as T
   }
 
-  function chunk(body: ChunkBody): ChunkBody {
-    if (!pattern && !hook) return body
+  function chunk(body: ChunkBody, written?: string): ChunkBody {
+    if (isIdle || isSurelyClean(written ?? writtenIfJson(body))) return body
     const clean = cleanChunk(body as unknown as Json, { text, bytes })
     // A hook may leave an empty string where one must not be.
     return clean === (body as unknown) ? body : parseRecordedChunk(clean, 'redacted chunk')
@@ -93,7 +104,16 @@ export function createRedactor(secrets: Readonly<Record<string, string>>, hook?:
     return new RathError(thrown.code, message, { cause, data })
   }
 
-  return { isIdle: !pattern && !hook, text, json, chunk, bytes, error }
+  return { isIdle, text, json, chunk, bytes, error }
+}
+
+/** What is no JSON is refused where it is written, and has to be clean there too. */
+function writtenIfJson(value: unknown): string | undefined {
+  return isJson(value) ? JSON.stringify(value) : undefined
+}
+
+function asInJson(value: string): string {
+  return JSON.stringify(value).slice(1, -1)
 }
 
 function escapePattern(value: string): string {

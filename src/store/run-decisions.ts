@@ -1,9 +1,8 @@
 import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
-import type { Json } from '../base/json.ts'
 import type { Operation } from './commit.ts'
 import type { EntryName, EntryRow, Rows } from './driver.ts'
-import { type Encoded, encode } from './encode.ts'
+import type { Encoded } from './encode.ts'
 import type { RunRow } from './spec.ts'
 
 /** An operation that writes the row of a run as `decide` makes it. */
@@ -22,11 +21,10 @@ export function changing(id: string, decide: (rows: Rows) => RunRow): Operation<
 /** The operation that gives an entry its outcome; `check` throws when whoever asks may not. */
 export function concluding(
   name: EntryName,
-  outcome: Json,
+  outcome: Encoded,
   check: (rows: Rows, entry: EntryRow | undefined) => void,
 ): Operation<EntryRow> {
   const { run, key, occurrence } = name
-  const encoded = encode(outcome)
   return {
     runs: [run],
     entries: [name],
@@ -45,12 +43,12 @@ export function concluding(
           `Run ${run} already has an outcome for ${show(key)}, occurrence ${occurrence}; it is final.`,
         )
       }
-      addBlobs(rows, encoded)
+      addBlobs(rows, outcome)
       const concluded = {
         ...entry,
-        outcome: encoded.text,
+        outcome: outcome.text,
         concludedAt: Date.now(),
-        blobs: [...entry.blobs, ...idsOf(encoded)],
+        blobs: outcome.blobs.length === 0 ? entry.blobs : [...entry.blobs, ...idsOf(outcome)],
       }
       rows.setEntry(concluded)
       return concluded
@@ -69,8 +67,11 @@ export function heldRun(rows: Rows, id: string, fence: number): RunRow {
 }
 
 export function newRow(name: EntryName, kind: string, request: Encoded): EntryRow {
+  const { run, key, occurrence } = name
   return {
-    ...name,
+    run,
+    key,
+    occurrence,
     kind,
     request: request.text,
     outcome: null,
@@ -84,9 +85,11 @@ export function addBlobs(rows: Rows, { blobs }: Encoded): void {
   for (const blob of blobs) rows.addBlob(blob)
 }
 
-function idsOf({ blobs }: Encoded): Digest[] {
-  return blobs.map(blob => blob.id)
+function idsOf({ blobs }: Encoded): readonly Digest[] {
+  return blobs.length === 0 ? none : blobs.map(blob => blob.id)
 }
+
+const none: readonly never[] = Object.freeze([])
 
 export function entryName(run: string, { key, occurrence }: Omit<EntryName, 'run'>): EntryName {
   checkName(run, 'A run id')

@@ -2,7 +2,7 @@ import { RathError, show } from '../base/errors.ts'
 import { isJson, type Json, type JsonObject, toJson } from '../base/json.ts'
 import type { Committer, Operation } from './commit.ts'
 import type { EntryName, EntryRow, Rows, StoreDriver } from './driver.ts'
-import { decodeAll, encode } from './encode.ts'
+import { decodeAll, type Encoded, encode, encodeWritten } from './encode.ts'
 import { checkLimit } from './page.ts'
 import type { Redactor } from './redact.ts'
 import {
@@ -93,10 +93,10 @@ export class Runs implements RunStore {
         return this.#updating(id, fence, write.change)
       case 'intend': {
         const name = entryName(id, write.entry)
-        return this.#intending(name, fence, write.entry.kind, this.#cleanNow(write.entry.request, 'request'))
+        return this.#intending(name, fence, write.entry.kind, this.#encoded(write.entry.request, 'request'))
       }
       case 'conclude': {
-        const outcome = this.#cleanNow(write.outcome, 'outcome')
+        const outcome = this.#encoded(write.outcome, 'outcome')
         return concluding(entryName(id, write), outcome, rows => void heldRun(rows, id, fence))
       }
     }
@@ -203,7 +203,9 @@ export class Runs implements RunStore {
   async intend(id: string, fence: number, entry: NewEntry): Promise<JournalEntry> {
     const name = entryName(id, entry)
     const clean = this.#clean(entry.request, 'request')
-    const { row, isNew } = await this.#committer.submit(this.#intending(name, fence, entry.kind, clean))
+    const { row, isNew } = await this.#committer.submit(
+      this.#intending(name, fence, entry.kind, encode(clean)),
+    )
     // What was just written needs no reading.
     if (isNew) return { ...name, kind: entry.kind, request: clean, intendedAt: row.intendedAt }
     return this.#read(row)
@@ -213,10 +215,9 @@ export class Runs implements RunStore {
     name: EntryName,
     fence: number,
     kind: string,
-    clean: Json,
+    request: Encoded,
   ): Operation<{ row: EntryRow; isNew: boolean }> {
     checkName(kind, 'The kind of an effect')
-    const request = encode(clean)
     return {
       runs: [name.run],
       entries: [name],
@@ -256,7 +257,7 @@ export class Runs implements RunStore {
   ): Promise<JournalEntry> {
     const name = entryName(id, { key, occurrence })
     const clean = this.#clean(outcome, 'outcome')
-    return this.#read(await this.#committer.submit(concluding(name, clean, check)), clean)
+    return this.#read(await this.#committer.submit(concluding(name, encode(clean), check)), clean)
   }
 
   async entry(id: string, key: string, occurrence: number): Promise<JournalEntry | undefined> {
@@ -275,9 +276,12 @@ export class Runs implements RunStore {
     return this.#redactor.json(toJson(value, name))
   }
 
-  /** The same for what is written before this returns: nobody can change it meanwhile, so it needs no copy. */
-  #cleanNow(value: unknown, name: string): Json {
-    return isJson(value) ? this.#redactor.json(value) : this.#clean(value, name)
+  /** As it is written. That is done before this returns: nobody can change the value meanwhile, so it needs no copy. */
+  #encoded(value: unknown, name: string): Encoded {
+    const plain = isJson(value) ? value : toJson(value, name)
+    const text = JSON.stringify(plain)
+    const clean = this.#redactor.json(plain, text)
+    return clean === plain ? encodeWritten(plain, text) : encode(clean)
   }
 
   /** `written` is the outcome where it need not be read. */

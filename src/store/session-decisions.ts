@@ -2,7 +2,7 @@ import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
 import { chunkAt, lengthOf } from '../session/chain.ts'
 import type { Chunk, ChunkBody } from '../session/chunk.ts'
-import { identifyText } from '../session/identity.ts'
+import { identifyText, writeBody } from '../session/identity.ts'
 import { withField } from '../session/parse.ts'
 import type { SessionValue } from '../session/value.ts'
 import { type EncodedChunk, encodeChunk } from './chain-writer.ts'
@@ -58,7 +58,8 @@ export function extend(id: string, bodies: readonly ChunkBody[], after: Digest |
     for (let i = 0; i < bodies.length; i++) {
       const body = bodies[i] as ChunkBody
       const placed = kept.branch === '' ? body : withField(body, { branch: kept.branch })
-      const { id: next, text } = identifyText(placed, head)
+      const text = writeBody(placed)
+      const next = identifyText(text, head)
       rows[i] = encodeChunk(placed, { id: next, index: length++, previous: head, session: id }, text)
       head = next
     }

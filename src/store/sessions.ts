@@ -3,6 +3,7 @@ import { RathError, show } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
 import { backwards, lengthOf } from '../session/chain.ts'
 import type { ChunkBody, ChunkInput } from '../session/chunk.ts'
+import type { Lineage } from '../session/lineage.ts'
 import { parseChunk } from '../session/parse.ts'
 import { type Session, sessionOf, valueFrom } from '../session/session.ts'
 import { anchored } from '../session/summary.ts'
@@ -46,6 +47,8 @@ export class Sessions implements SessionStore {
   readonly #loader: ChainLoader
   readonly #writer: ChainWriter
   readonly #follower: Follower
+  /** The last one without a secret: a session that grows round by round keeps its own. */
+  #cleanLineage: Lineage | undefined
 
   constructor(driver: StoreDriver, committer: Committer, redactor: Redactor) {
     this.#driver = driver
@@ -145,7 +148,7 @@ export class Sessions implements SessionStore {
     after: Digest | undefined,
     at: number,
   ): Promise<SessionRow> {
-    const clean = this.#redactor.isIdle ? bodies : bodies.map(this.#redactor.chunk)
+    const clean = this.#redactor.isIdle ? bodies : bodies.map(body => this.#redactor.chunk(body))
     return this.#committer.submit({
       sessions: [id],
       decide: extend(id, clean, after, at),
@@ -242,13 +245,20 @@ export class Sessions implements SessionStore {
   /** The value as it may be written; the very same one when it holds no secret. */
   #redacted(value: SessionValue): SessionValue {
     if (this.#redactor.isIdle) return value
-    const { parents: _, operation: __, at: ___, ...words } = value.lineage
-    const clean = this.#redactor.json(words as JsonObject)
-    const lineage = clean === words ? value.lineage : Object.freeze({ ...value.lineage, ...clean })
+    const lineage = this.#redactedLineage(value.lineage)
     const tip = this.#writer.redacted(value.tip)
     const branch = this.#redactor.text(value.branch)
     const same = lineage === value.lineage && tip === value.tip && branch === value.branch
     return same ? value : { ...value, lineage, tip, branch }
+  }
+
+  #redactedLineage(given: Lineage): Lineage {
+    if (given === this.#cleanLineage) return given
+    const { parents: _, operation: __, at: ___, ...words } = given
+    const clean = this.#redactor.json(words as JsonObject)
+    if (clean !== words) return Object.freeze({ ...given, ...clean })
+    this.#cleanLineage = given
+    return given
   }
 
   /** A longer session is kept under this id. Fine if it was extended from this value, a conflict if not. */

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { RathError } from '../../src/base/errors.ts'
+import type { Json } from '../../src/base/json.ts'
 import type { ChunkBody } from '../../src/session/chunk.ts'
 import { createRedactor, secretsOf } from '../../src/store/redact.ts'
 
@@ -50,6 +51,30 @@ test('names of members are cleaned, __proto__ among them', () => {
   expect(JSON.stringify(redactor.json(value))).toBe(
     '{"__proto__":"[redacted:KEY]","[redacted:KEY]":1,"x":[["[redacted:KEY]"]]}',
   )
+})
+
+test.each([
+  ['a quote', 'say "abcdefgh"'],
+  ['a backslash', 'a\\b\\c\\d\\e\\f'],
+  ['a line break', 'first line\nsecond'],
+  ['a letter that JSON need not escape', 'pässwörd-ßß'],
+  ['half of a character', 'abcdefgh\ud83d'],
+])('a secret with %s is found in data as it is in text', (_, secret) => {
+  const { json, chunk } = createRedactor({ ODD: secret })
+  const value = { a: [{ b: `<${secret}>` }], [secret]: 1 }
+  expect(json(value)).toEqual({ a: [{ b: '<[redacted:ODD]>' }], '[redacted:ODD]': 1 })
+  const body = { kind: 'note', at: 1, name: 'n', data: value } as ChunkBody
+  expect(chunk(body)).toMatchObject({ data: { a: [{ b: '<[redacted:ODD]>' }] } })
+})
+
+test('half of a character that data completes is found', () => {
+  const { json } = createRedactor({ ODD: 'abcdefgh\ud83d' })
+  expect(JSON.stringify(json({ a: 'abcdefgh\ud83d\ude00' }))).not.toContain('abcdefgh')
+})
+
+test('what is no JSON yet is cleaned all the same', () => {
+  const value = { a: undefined, b: 'sk-abcdefgh' } as unknown as Json
+  expect(redactor.json(value)).toEqual({ b: '[redacted:KEY]' })
 })
 
 test('a secret in short base64 is found, and base64 that holds none is left as it is written', () => {

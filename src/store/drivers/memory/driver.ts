@@ -41,7 +41,7 @@ export function memoryDriver(): StoreDriver {
     },
     async changes(cursor) {
       if (cursor === undefined) return { rows: [], cursor: String(tables.sequence) }
-      const later = [...changed].filter(([, at]) => at > Number(cursor))
+      const later = [...changed].filter(([, at]) => at > Number(cursor)).sort(([, a], [, b]) => a - b)
       return {
         rows: later.map(([id]) => tables.withTags(sessions.get(id) as SessionRow)),
         cursor: String(tables.sequence),
@@ -137,7 +137,7 @@ export function memoryDriver(): StoreDriver {
       const loose = [...blobs.values()].filter(blob => !needed.has(blob.id) && blob.written < before)
       if (!dryRun) {
         for (const { id } of lost) {
-          chunks.delete(id)
+          tables.deleteChunk(id)
           words.delete(id)
         }
         for (const { id } of loose) blobs.delete(id)

@@ -8,7 +8,7 @@ type Written<T> = T & { readonly written: number }
 /** What a memory store holds. Decisions work on it directly: nobody else can look in between. */
 export class Tables implements Rows {
   readonly sessions = new Map<string, SessionRow>()
-  /** Ids in the order of their last change; re-inserting moves one to the end. */
+  /** Which change was the last of each. */
   readonly changed = new Map<string, number>()
   readonly chunks = new Map<Digest, Written<ChunkRow>>()
   readonly blobs = new Map<Digest, Written<BlobRow>>()
@@ -16,6 +16,8 @@ export class Tables implements Rows {
   readonly runs = new Map<string, RunRow>()
   readonly journals = new Map<string, MemoryJournal>()
   sequence = 0
+  /** The chunk that was added last: most others, and most heads, refer to it. */
+  #newest: Digest | null = null
 
   session(id: string): SessionRow | undefined {
     const row = this.sessions.get(id)
@@ -25,7 +27,6 @@ export class Tables implements Rows {
   setSession(row: SessionRow): void {
     this.#need(row.head)
     this.sessions.set(row.id, row)
-    this.changed.delete(row.id)
     this.changed.set(row.id, ++this.sequence)
   }
 
@@ -59,7 +60,14 @@ export class Tables implements Rows {
   addChunk(row: ChunkRow): void {
     if (this.chunks.has(row.id)) return
     this.#need(row.previous)
-    this.chunks.set(row.id, { ...row, written: Date.now() })
+    const { id, index, previous, session, kind, body, blobs } = row
+    this.chunks.set(id, { id, index, previous, session, kind, body, blobs, written: Date.now() })
+    this.#newest = id
+  }
+
+  deleteChunk(id: Digest): void {
+    this.chunks.delete(id)
+    this.#newest = null
   }
 
   addBlob(row: BlobRow): void {
@@ -78,35 +86,30 @@ export class Tables implements Rows {
   }
 
   #need(id: Digest | null): void {
-    if (id === null || this.chunks.has(id)) return
+    if (id === this.#newest || id === null || this.chunks.has(id)) return
     throw new RathError('chunk-missing', `Chunk ${id} is not stored, although something refers to it.`)
   }
 }
 
 /** The entries of one run, in the order in which they were first written. */
 class MemoryJournal {
-  readonly rows: EntryRow[] = []
-  /** By key, the places of its occurrences. */
-  readonly #places = new Map<string, number[]>()
+  readonly #rows = new Map<string, EntryRow>()
 
-  get({ key, occurrence }: Omit<EntryName, 'run'>): EntryRow | undefined {
-    for (const place of this.#places.get(key) ?? none) {
-      const row = this.rows[place] as EntryRow
-      if (row.occurrence === occurrence) return row
-    }
-    return undefined
+  get rows(): Iterable<EntryRow> {
+    return this.#rows.values()
   }
 
+  get(name: Omit<EntryName, 'run'>): EntryRow | undefined {
+    return this.#rows.get(nameOf(name))
+  }
+
+  /** A row that takes the place of another keeps its place among them. */
   set(row: EntryRow): void {
-    const places = this.#places.get(row.key)
-    const known = places?.find(place => this.rows[place]?.occurrence === row.occurrence)
-    if (known !== undefined) this.rows[known] = row
-    else {
-      const place = this.rows.push(row) - 1
-      if (places) places.push(place)
-      else this.#places.set(row.key, [place])
-    }
+    this.#rows.set(nameOf(row), row)
   }
 }
 
-const none: readonly number[] = []
+/** No key has a NUL. */
+function nameOf({ key, occurrence }: Omit<EntryName, 'run'>): string {
+  return occurrence === 0 ? key : `${key}\u0000${occurrence}`
+}
