@@ -1,6 +1,7 @@
 import { type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema'
 import { show } from '../base/errors.ts'
 import { isPlainObject, type Json, type JsonObject, type Problem } from '../base/json.ts'
+import { plainSchema } from './plain-schema.ts'
 
 /** Says what is wrong with a value; nothing when it fits. */
 export type Validate = (value: Json, root: string) => readonly Problem[]
@@ -9,9 +10,11 @@ export type Validate = (value: Json, root: string) => readonly Problem[]
 export function compileSchema(schema: JsonObject): Validate {
   // The validator writes notes into the schema it is given, so it gets a copy of its own.
   const validator = new Validator(structuredClone(schema) as Schema, draftOf(schema), false)
+  const fits = plainSchema(schema)
   return (value, root) => {
+    if (fits?.(value)) return none
     const { valid, errors } = validator.validate(value)
-    if (valid) return []
+    if (valid) return none
     const problems = errors.filter(tellsSomething).map(({ keyword, instanceLocation, error }) => ({
       path: pathOf(pointer(instanceLocation), root),
       message: keyword === 'false' ? 'is not allowed here' : error,
@@ -19,6 +22,8 @@ export function compileSchema(schema: JsonObject): Validate {
     return problems.length > 0 ? problems : [{ path: root, message: 'does not fit the schema' }]
   }
 }
+
+const none: readonly Problem[] = Object.freeze([])
 
 /** `items[2].name` under a root name. */
 export function pathOf(segments: readonly (string | number)[], root: string): string {
