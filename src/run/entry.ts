@@ -21,15 +21,15 @@ export interface Asked {
   readonly rule: Effect
   readonly by: string
   /** What people call it: a call's id, an approval's. */
-  readonly id?: string
+  readonly id?: string | undefined
   /** Facts for readers that are no part of the key. */
-  readonly facts?: JsonObject
+  readonly facts?: JsonObject | undefined
   /** The outcome is durable before whoever asked goes on: it may have changed the world. */
-  readonly urgent?: boolean
+  readonly urgent?: boolean | undefined
   /** It changes nothing and costs nothing: intent and outcome are written together, behind what was done before. */
-  readonly light?: boolean
+  readonly light?: boolean | undefined
   /** Of this run alone: never borrowed. */
-  readonly own?: boolean
+  readonly own?: boolean | undefined
   /** Whether an outcome may be borrowed from a run with these entries; any that went well by default. */
   mayBorrow?(outcome: Outcome, entries: readonly JournalEntry[]): boolean
   /** Whether nobody waits for it any more. */
@@ -62,7 +62,8 @@ export interface AskedRecord {
 
 /** What makes two effects the same: the state, the kind, the request, and which of several samples it is. */
 export function keyOf({ kind, session, request, text = canonicalJson(request), sample }: Asked): string {
-  return sha256(`["${session.state}",${JSON.stringify(kind)},${text},${JSON.stringify(sample)}]`)
+  const last = sample === '' ? '""' : JSON.stringify(sample)
+  return sha256(`["${session.state}",${JSON.stringify(kind)},${text},${last}]`)
 }
 
 /** The key under which a failure that was tried again has its next outcome. */
@@ -74,18 +75,16 @@ export function nextKey(key: string): string {
 export function recordOf(asked: Asked, reused?: string): AskedRecord {
   const { session, request, by, rule, sample, id, facts } = asked
   const tip = valueFrom(session).tip
-  return {
-    request,
-    state: session.state,
-    by,
-    rule,
-    after: tip ? { index: tip.index, kind: tip.kind } : null,
-    ...(sample !== '' && { sample }),
-    ...(id !== undefined && { id }),
-    ...(facts && { facts }),
-    ...(reused !== undefined && { reused }),
-  }
+  const after = tip ? { index: tip.index, kind: tip.kind } : null
+  const record: Writable<AskedRecord> = { request, state: session.state, by, rule, after }
+  if (sample !== '') record.sample = sample
+  if (id !== undefined) record.id = id
+  if (facts) record.facts = facts
+  if (reused !== undefined) record.reused = reused
+  return record
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 export function askedIn(entry: JournalEntry): AskedRecord {
   return entry.request as unknown as AskedRecord

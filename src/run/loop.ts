@@ -5,8 +5,7 @@ import { RathError } from '../base/errors.ts'
 import type { RetryOptions } from '../model/retry.ts'
 import type { Model, ModelAnswer, ModelRequest, ModelSettings } from '../model/spec.ts'
 import type { Chunk, ChunkInput } from '../session/chunk.ts'
-import type { Message } from '../session/message.ts'
-import { type ToolCallPart, textOf } from '../session/part.ts'
+import { callsIn, type ToolCallPart, textOf } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
 import { type ApprovalDecision, type ApprovalRequest, askedChunk } from '../tool/approval.ts'
 import { dispatchCalls } from '../tool/dispatch.ts'
@@ -69,8 +68,7 @@ class Loop {
   readonly #agent: AgentSpec
   readonly #recorder: Recorder
   readonly #context: RunContext
-  readonly #instructions: Message[]
-  readonly #view = new RequestView()
+  readonly #view: RequestView
   readonly #prompt: Digest | undefined
   readonly #tools: Tools | undefined
   readonly #about: About
@@ -83,7 +81,7 @@ class Loop {
     this.#agent = { ...agent, tools: withReader(agent.tools) }
     this.#recorder = recorder
     this.#context = context
-    this.#instructions = agent.prompt.messages()
+    this.#view = new RequestView(agent.prompt.messages())
     this.#prompt = promptDigest(agent.prompt)
     this.#tools = describe(agent.tools, this.#agent.tools)
     this.#about = {
@@ -135,7 +133,7 @@ class Loop {
   }
 
   async #isDone(answer: ModelAnswer): Promise<boolean> {
-    const calls = answer.content.filter(part => part.type === 'tool-call')
+    const calls = callsIn(answer.content)
     if (calls.length > 0) {
       if (calls.some(call => changes(this.#agent.tools.get(call.name)))) await this.#recorder.keepSoon()
       await this.#runTools(calls)
@@ -153,7 +151,7 @@ class Loop {
 
   #request(): ModelRequest {
     return {
-      messages: this.#instructions.concat(this.#view.messages(this.#recorder.session)),
+      messages: this.#view.messages(this.#recorder.session),
       tools: this.#tools?.descriptions ?? [],
       settings: this.#agent.settings,
       ...this.#output(),

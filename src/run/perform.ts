@@ -9,7 +9,9 @@ type Run = (sandbox?: () => Promise<Sandbox>) => Promise<ToolOutcome>
 export async function perform(run: Run, open: (() => Promise<Sandbox>) | undefined): Promise<ToolRecord> {
   let place: Sandbox | undefined
   const watched = open && (async () => (place = await open()))
-  const { outcome, durationMs } = await timed(() => run(watched))
+  const start = performance.now()
+  const outcome = await run(watched)
+  const durationMs = performance.now() - start
   if (place === undefined) return { outcome, durationMs }
   const { backend, id, cwd } = place
   return { outcome, durationMs, evidence: { ranOn: { backend, id, cwd } } }
@@ -17,15 +19,11 @@ export async function perform(run: Run, open: (() => Promise<Sandbox>) | undefin
 
 /** The same for one that may change files, and what it changed. */
 export async function performCaptured(run: Run, capture: Capture): Promise<ToolRecord> {
-  const { outcome, durationMs } = await timed(() => capture.run(() => run(() => capture.sandbox())))
+  const start = performance.now()
+  const outcome = await capture.run(() => run(() => capture.sandbox()))
+  const durationMs = performance.now() - start
   const evidence = await evidenceOf(capture)
   return Object.keys(evidence).length === 0 ? { outcome, durationMs } : { outcome, durationMs, evidence }
-}
-
-async function timed(run: () => Promise<ToolOutcome>): Promise<ToolRecord> {
-  const start = performance.now()
-  const outcome = await run()
-  return { outcome, durationMs: performance.now() - start }
 }
 
 /** The outcome stands, whatever became of the files: that they could not be kept is on the record beside it. */

@@ -1,7 +1,7 @@
 import type { ChunkInput } from '../session/chunk.ts'
-import { type Lineage, onLane } from '../session/lineage.ts'
+import { onLane } from '../session/lineage.ts'
 import { type Session, sessionOf, valueFrom } from '../session/session.ts'
-import { append, type SessionValue } from '../session/value.ts'
+import { type SessionValue, tipAfter } from '../session/value.ts'
 import type { Store } from '../store/spec.ts'
 import { emit, type RunContext } from './context.ts'
 
@@ -14,7 +14,6 @@ export class Recorder {
   readonly #store: Store
   /** What the session grew from, until the store has it too: a graph has no missing parents. */
   #input: Session | undefined
-  readonly #lineage: Lineage
   #value: SessionValue
   /** As far as writes were asked for, and as far as whoever follows was told. */
   #kept: SessionValue
@@ -25,8 +24,8 @@ export class Recorder {
     this.#store = store
     this.#input = input
     const value = valueFrom(input)
-    this.#lineage = onLane(context.out.lineage, value.lineage.lane)
-    this.#value = { ...value, id: context.out.id, lineage: this.#lineage }
+    const lineage = onLane(context.out.lineage, value.lineage.lane)
+    this.#value = { ...value, id: context.out.id, lineage }
     this.#kept = this.#value
     this.#told = input.length
   }
@@ -41,9 +40,9 @@ export class Recorder {
   }
 
   add(...chunks: readonly ChunkInput[]): void {
-    const { by, out } = this.#context
+    const { by } = this.#context
     const signed = chunks.map(chunk => ('by' in chunk ? chunk : { ...chunk, by }))
-    this.#value = { ...append(this.#value, signed), id: out.id, lineage: this.#lineage }
+    this.#value = { ...this.#value, tip: tipAfter(this.#value, signed, Date.now()) }
   }
 
   async keep(): Promise<void> {

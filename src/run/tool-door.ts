@@ -1,6 +1,6 @@
 import { cancelledError } from '../base/abort.ts'
 import { type Digest, digestOf } from '../base/digest.ts'
-import type { Json } from '../base/json.ts'
+import type { Json, JsonObject } from '../base/json.ts'
 import type { Sandbox } from '../sandbox/spec.ts'
 import type { ToolOutcome } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
@@ -32,13 +32,11 @@ export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn)
   let cutOff: ToolRecord | undefined
   try {
     const { value, isRecorded } = await context.run.door.pass(
-      {
-        ...asked(call, turn),
-        kind: 'tool',
+      asked('tool', call, turn, {
         rule: ruleOf(tool, turn),
-        ...(tool.sandboxed && { facts: { sandboxed: true } }),
         urgent: changes(tool),
-      },
+        facts: tool.sandboxed ? sandboxed : undefined,
+      }),
       async at => {
         const sample = `${at.key.slice(0, 16)}.${at.occurrence}`
         const perform = () =>
@@ -58,15 +56,20 @@ export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn)
   }
 }
 
-/** Runs a tool for real. In a run that goes on, the files that belong to what is on record are put back first. */
-async function work(
+/** Runs a tool for real. */
+function work(call: PreparedCall, run: RunTool, turn: ToolTurn, name: TurnName): Promise<ToolRecord> {
+  const isOnFiles = changes(call.tool) && turn.session.placement !== undefined
+  return isOnFiles ? workOnFiles(call, run, turn, name) : perform(run, turn.open)
+}
+
+/** In a run that goes on, the files that belong to what is on record are put back first. */
+async function workOnFiles(
   { tool }: PreparedCall,
   run: RunTool,
-  { session, context, signal, open }: ToolTurn,
+  { session, context, signal }: ToolTurn,
   name: TurnName,
 ): Promise<ToolRecord> {
   const { places } = context.runtime
-  if (!changes(tool) || session.placement === undefined) return perform(run, open)
   const visit = { session, run: context.runId, signal }
   const { run: current } = context
   const putAway = current.isRecorded
@@ -96,7 +99,7 @@ export async function passRuling(
   turn: ToolTurn,
 ): Promise<Ruling> {
   const passed = await turn.context.run.door.pass(
-    { ...asked(call, turn), kind: 'policy', rule: 'read', light: true, own: true },
+    asked('policy', call, turn, { rule: 'read', light: true, own: true }),
     async () => ({ value: (await rule()) as unknown as Json }),
   )
   return passed.value as unknown as Ruling
@@ -126,17 +129,31 @@ export function toolRequest({ tool, args, index }: PreparedCall): Json {
     schema = digestOf(tool.parameters)
     schemas.set(tool, schema)
   }
-  return { tool: tool.name, args, effect: tool.effect, schema, place: index }
+  // Its keys in order: that is half of writing it canonically.
+  return { args, effect: tool.effect, place: index, schema, tool: tool.name }
 }
 
-function asked(call: PreparedCall, { session, context, signal }: ToolTurn): Omit<Asked, 'kind' | 'rule'> {
+const sandboxed: JsonObject = Object.freeze({ sandboxed: true })
+
+function asked(
+  kind: string,
+  call: PreparedCall,
+  { session, context, signal }: ToolTurn,
+  { rule, urgent, light, own, facts }: Pick<Asked, 'rule' | 'urgent' | 'light' | 'own' | 'facts'>,
+): Asked {
   return {
+    kind,
     session,
     request: toolRequest(call),
     sample: scopeIn(context).sample,
+    rule,
     by: context.by,
-    isCancelled: () => signal.aborted,
     id: call.call.id,
+    facts,
+    urgent,
+    light,
+    own,
+    isCancelled: () => signal.aborted,
   }
 }
 

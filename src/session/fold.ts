@@ -1,5 +1,6 @@
 import type { Digest } from '../base/digest.ts'
 import type { Chunk } from './chunk.ts'
+import { callsIn } from './part.ts'
 import { addUsage, noUsage, type Usage } from './usage.ts'
 
 /**
@@ -39,7 +40,7 @@ function foldKind(before: Fold, chunk: Chunk): Fold {
     case 'merge':
       return chunk.tree === undefined ? before : { ...before, tree: chunk.tree }
     case 'assistant':
-      if (chunk.content.some(part => part.type === 'tool-call')) return { ...before, turn: chunk }
+      if (callsIn(chunk.content).length > 0) return { ...before, turn: chunk }
       return endTurn(before)
     case 'user':
       return endTurn(before)

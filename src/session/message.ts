@@ -1,5 +1,5 @@
 import type { Chunk, ToolOutcome } from './chunk.ts'
-import type { AnswerPart, Part, ToolCallPart } from './part.ts'
+import { type AnswerPart, callsIn, type Part, type ToolCallPart } from './part.ts'
 import { standing } from './summary.ts'
 
 /** What a model is shown, free of any provider's dialect. */
@@ -7,21 +7,30 @@ export type Message =
   | { readonly role: 'system'; readonly content: readonly Part[] }
   | { readonly role: 'user'; readonly content: readonly Part[] }
   | { readonly role: 'assistant'; readonly content: readonly AnswerPart[] }
-  | { readonly role: 'tool'; readonly callId: string; readonly tool: string; readonly outcome: ToolOutcome }
+  | ToolMessage
+
+export interface ToolMessage {
+  readonly role: 'tool'
+  readonly callId: string
+  readonly tool: string
+  readonly outcome: ToolOutcome
+}
 
 /**
  * The model-visible view of a history, valid for every provider whatever the history went through: system messages
  * first, every tool call answered exactly once and directly after it, in the order asked, and no call id twice.
  */
 export function viewMessages(chunks: Iterable<Chunk>): Message[] {
-  return viewOf(chunks).messages()
-}
-
-/** The same as a view that can grow: chunks that come later, other than summaries, are added to it. */
-export function viewOf(chunks: Iterable<Chunk>): MessageView {
   const view = new MessageView()
   for (const chunk of standing(chunks)) view.add(chunk)
-  return view
+  return view.messages()
+}
+
+export interface ViewOptions {
+  /** What is said before everything. */
+  readonly before?: readonly Message[]
+  /** How results are shown; as they are by default. */
+  readonly show?: (result: ToolMessage) => ToolMessage
 }
 
 const unanswered: ToolOutcome = Object.freeze({
@@ -32,16 +41,24 @@ const unanswered: ToolOutcome = Object.freeze({
 
 /** The view of a history that grows: what was added once is not looked at again. What a summary replaced is for `standing` to leave out. */
 export class MessageView {
-  readonly #system: Message[] = []
-  readonly #messages: Message[] = []
+  readonly #show: ((result: ToolMessage) => ToolMessage) | undefined
+  readonly #messages: Message[]
+  /** Where the next system message goes. */
+  #systemEnd: number
   /** Call ids in use, each with the number that a repetition of it gets next. */
   readonly #callIds = new Map<string, number>()
   #turn: Turn | undefined
 
+  constructor({ before = [], show }: ViewOptions = {}) {
+    this.#show = show
+    this.#messages = before.slice()
+    this.#systemEnd = before.length
+  }
+
   add(chunk: Chunk): void {
     switch (chunk.kind) {
       case 'system':
-        this.#system.push({ role: 'system', content: spoken(chunk.content) })
+        this.#messages.splice(this.#systemEnd++, 0, { role: 'system', content: spoken(chunk.content) })
         return
       case 'user':
         this.say(chunk.content)
@@ -71,22 +88,18 @@ export class MessageView {
 
   /** What a model would be shown now; a turn that is still open counts as it stands. */
   messages(): Message[] {
-    const shown = this.#system.concat(this.#messages)
-    if (this.#turn) shown.push(...ended(this.#turn))
+    const shown = this.#messages.slice()
+    if (this.#turn) this.#end(this.#turn, shown)
     return shown
   }
 
   #answer(content: readonly AnswerPart[]): void {
     const said = spoken(content)
     if (said.every(part => part.type === 'reasoning' && part.text === '')) return
-    const calls: Call[] = []
-    const parts = said.map(part => {
-      if (part.type !== 'tool-call') return part
-      const callId = this.#uniqueCallId(part.id)
-      calls.push({ recordedId: part.id, callId, tool: part.name, outcome: undefined })
-      return callId === part.id ? part : { ...part, id: callId }
+    const calls = callsIn(said).map(({ id, name }): Call => {
+      return { recordedId: id, callId: this.#uniqueCallId(id), tool: name, outcome: undefined }
     })
-    this.#messages.push({ role: 'assistant', content: parts })
+    this.#messages.push({ role: 'assistant', content: renamed(said, calls) })
     if (calls.length > 0) this.#turn = { calls, waiting: [] }
   }
 
@@ -114,7 +127,16 @@ export class MessageView {
     const turn = this.#turn
     if (!turn) return
     this.#turn = undefined
-    this.#messages.push(...ended(turn))
+    this.#end(turn, this.#messages)
+  }
+
+  /** A turn's results in the order asked, then what was said meanwhile. */
+  #end({ calls, waiting }: Turn, messages: Message[]): void {
+    for (const { callId, tool, outcome = unanswered } of calls) {
+      const result: ToolMessage = { role: 'tool', callId, tool, outcome }
+      messages.push(this.#show ? this.#show(result) : result)
+    }
+    for (const message of waiting) messages.push(message)
   }
 
   #uniqueCallId(id: string): string {
@@ -127,18 +149,23 @@ export class MessageView {
   }
 }
 
-/** A turn's results in the order asked, then what was said meanwhile. */
-function ended({ calls, waiting }: Turn): Message[] {
-  const results = calls.map(
-    ({ callId, tool, outcome = unanswered }): Message => ({ role: 'tool', callId, tool, outcome }),
+/** The same parts, each call under the id that it has here. */
+function renamed(said: readonly AnswerPart[], calls: readonly Call[]): readonly AnswerPart[] {
+  if (calls.every(({ recordedId, callId }) => recordedId === callId)) return said
+  let next = 0
+  return said.map(part =>
+    part.type === 'tool-call' ? { ...part, id: (calls[next++] as Call).callId } : part,
   )
-  return results.concat(waiting)
 }
 
 /** Without empty texts, which some providers refuse. */
 function spoken<T extends AnswerPart>(content: readonly T[]): readonly T[] {
-  const isSilent = (part: T) => part.type === 'text' && part.text === ''
-  return content.some(isSilent) ? content.filter(part => !isSilent(part)) : content
+  for (const part of content) if (isSilent(part)) return content.filter(other => !isSilent(other))
+  return content
+}
+
+function isSilent(part: AnswerPart): boolean {
+  return part.type === 'text' && part.text === ''
 }
 
 interface Turn {

@@ -90,8 +90,10 @@ const checkWhole: {
   assistant(body, path, problems) {
     // A model may truly answer nothing; such an answer is evidence, and its finish reason says that it is one.
     if (body.finishReason === undefined) saysSomething(body, path, problems)
-    const calls = ((body.content ?? []) as readonly AnswerPart[]).filter(part => part?.type === 'tool-call')
-    if (calls.length > 1 && new Set(calls.map(call => call.id)).size < calls.length) {
+    const ids: string[] = []
+    for (const part of (body.content ?? []) as readonly AnswerPart[])
+      if (part?.type === 'tool-call') ids.push(part.id)
+    if (ids.length > 1 && new Set(ids).size < ids.length) {
       problems.push({
         path: memberPath(path, 'content'),
         message: 'has two tool calls with the same id; give each its own',

@@ -36,12 +36,14 @@ export function append(
 ): SessionValue {
   const { lane } = value.lineage
   const from = options ? lineage('append', [value.id], options, lane) : appendedTo(value.id, lane)
-  const { branch } = value
-  const bodies = inputs.map((input, i) =>
-    bodyOf(value, input, from.at, inputs.length === 1 ? 'chunk' : `chunk ${i}`),
-  )
-  const tip = linkAll(value.tip, bodies, branch)
-  return { id: newId(), tip, branch, lineage: from }
+  return { id: newId(), tip: tipAfter(value, inputs, from.at), branch: value.branch, lineage: from }
+}
+
+/** The last chunk of a value to which these are added. */
+export function tipAfter(value: SessionValue, inputs: readonly unknown[], at: number): Chunk | undefined {
+  if (inputs.length === 1) return linkOn(value.tip, bodyOf(value, inputs[0], at, 'chunk'), value.branch)
+  const bodies = inputs.map((input, i) => bodyOf(value, input, at, `chunk ${i}`))
+  return linkAll(value.tip, bodies, value.branch)
 }
 
 /** Adds where the session works from here on. */

@@ -7,7 +7,7 @@ import type { Session } from '../session/session.ts'
 import type { ApprovalDecision, ApprovalRequest } from './approval.ts'
 import { Cancellation } from './cancellation.ts'
 import { execute, neverStarted } from './execute.ts'
-import { type Permissions, permit, type Ruling, Rulings } from './permission.ts'
+import { permit, type Ruling, Rulings } from './permission.ts'
 import type { AskFiles } from './policy/path-root.ts'
 import type { Policy } from './policy/policy.ts'
 import { type NotCallable, type PreparedCall, prepare } from './prepare.ts'
@@ -57,7 +57,7 @@ export interface CallRecord {
   /** How long the tool ran; 0 when it did not. */
   readonly durationMs: number
   /** Where it ran and what it did to files, if `around` told. */
-  readonly evidence?: ToolRecord['evidence']
+  readonly evidence?: ToolRecord['evidence'] | undefined
   /** Chunks of kind `approval`: what was asked and what was decided. */
   readonly approvals: readonly ChunkInput[]
 }
@@ -88,7 +88,6 @@ class Turn {
   readonly #calls: readonly ToolCallPart[]
   readonly #options: DispatchOptions
   readonly #cancellation: Cancellation
-  readonly #permissions: Permissions
   readonly #records: CallRecord[] = []
   #told = 0
   #isTelling = false
@@ -99,7 +98,6 @@ class Turn {
     this.#calls = calls
     this.#options = options
     this.#cancellation = cancellation
-    this.#permissions = { ...options, cancellation }
   }
 
   async run(limit: number): Promise<void> {
@@ -116,7 +114,7 @@ class Turn {
   }
 
   #steps(prepared: readonly (PreparedCall | NotCallable)[]): Step[] {
-    const rulings = new Rulings(this.#permissions)
+    let rulings: Rulings | undefined
     return prepared.map((call, index) => {
       const asked = this.#calls[index] as ToolCallPart
       if ('outcome' in call) {
@@ -128,7 +126,8 @@ class Turn {
         const run = async () => this.#record(index, asked, await this.#execute(call))
         return { claim: call.claim, run }
       }
-      const permission = permit(call, rulings, this.#permissions)
+      rulings ??= new Rulings({ ...this.#options, cancellation: this.#cancellation })
+      const permission = permit(call, rulings)
       return {
         claim: call.claim,
         ready: permission.then(({ call: allowed }) => !!allowed && !sameClaim(call.claim, allowed.claim)),
@@ -154,11 +153,14 @@ class Turn {
     } catch {
       // Somebody who watches cannot stop a call.
     }
-    return { call, approvals: [], ...(await (around ? around(call, run) : timed(run))) }
+    const { outcome, durationMs, evidence } = await (around ? around(call, run) : timed(run))
+    return { call, outcome, durationMs, evidence, approvals: none }
   }
 
-  #record(index: number, call: ToolCallPart, { call: ran, durationMs = 0, ...ended }: Ended): void {
-    this.#records[index] = { ...ended, call, args: ran?.args ?? call.args, durationMs }
+  #record(index: number, call: ToolCallPart, ended: Ended): void {
+    const { call: ran, outcome, approvals, durationMs = 0, evidence } = ended
+    const args = ran?.args ?? call.args
+    this.#records[index] = { call, args, outcome, durationMs, evidence, approvals }
     if (!this.#isTelling) this.#telling = this.#tell()
   }
 
@@ -198,7 +200,9 @@ interface Ended {
   readonly outcome: ToolOutcome
   readonly approvals: readonly ChunkInput[]
   readonly durationMs?: number
-  readonly evidence?: ToolRecord['evidence']
+  readonly evidence?: ToolRecord['evidence'] | undefined
 }
+
+const none: readonly never[] = Object.freeze([])
 
 const never: Ended = Object.freeze({ outcome: neverStarted, approvals: [] })

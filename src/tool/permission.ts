@@ -48,16 +48,16 @@ export interface Ruling {
 
 /** What the policy says about the calls of a turn, one after the other in the order asked, since a policy may count them. */
 export class Rulings {
-  readonly #permissions: Permissions
+  readonly permissions: Permissions
   readonly #allowed: PolicyCall[] = []
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(permissions: Permissions) {
-    this.#permissions = permissions
+    this.permissions = permissions
   }
 
   on(call: PreparedCall): Promise<PolicyVerdict> | undefined {
-    if (this.#permissions.policy === undefined) return undefined
+    if (this.permissions.policy === undefined) return undefined
     const verdict = this.#last.then(async () => {
       const asked = { tool: call.tool.name, args: call.args }
       const given = await this.check(asked)
@@ -75,22 +75,19 @@ export class Rulings {
 
   /** An edited call takes the place of the one asked, so that one is not counted. */
   onEdited(call: PreparedCall, args: Json): Promise<PolicyVerdict> | undefined {
-    return this.#permissions.policy && this.check({ tool: call.tool.name, args }, call.args)
+    return this.permissions.policy && this.check({ tool: call.tool.name, args }, call.args)
   }
 
   check(asked: PolicyCall, instead?: Json): Promise<PolicyVerdict> {
-    const { policy, session, files } = this.#permissions
+    const { policy, session, files } = this.permissions
     const before = this.#allowed.filter(other => other.args !== instead)
     return checkPolicy(policy as Policy, asked, { session, before, files })
   }
 }
 
 /** Asks the policy, the tool, and whoever has to be asked. Several questions of one turn are open at once. */
-export async function permit(
-  call: PreparedCall,
-  rulings: Rulings,
-  permissions: Permissions,
-): Promise<Permission> {
+export async function permit(call: PreparedCall, rulings: Rulings): Promise<Permission> {
+  const { permissions } = rulings
   const { cancellation } = permissions
   let isRecorded = true
   const rule = async (): Promise<Ruling> => {
