@@ -82,6 +82,32 @@ export class LinkedAbort implements Disposable {
   }
 }
 
+/** The result, unless the signal aborts first: work that does not listen to it is left behind. */
+export function untilAbort<T>(
+  work: PromiseLike<T>,
+  signal: AbortSignal,
+  discard?: (late: T) => void,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    let left = false
+    const link = onAbort(signal, () => {
+      left = true
+      reject(cancelledError(signal))
+    })
+    Promise.resolve(work).then(
+      result => {
+        link[Symbol.dispose]()
+        if (left) discard?.(result)
+        else resolve(result)
+      },
+      error => {
+        link[Symbol.dispose]()
+        reject(error)
+      },
+    )
+  })
+}
+
 /** The error of work that was stopped because its signal aborted. */
 export function cancelledError(signal: AbortSignal): RathError {
   const { reason } = signal

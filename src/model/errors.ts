@@ -6,6 +6,8 @@ export interface Failing {
   readonly model: string
   /** True once the provider had begun to answer. */
   readonly started?: boolean
+  /** What was sent to prove who asks, and belongs in no message. */
+  readonly secrets?: readonly string[] | undefined
   readonly now?: () => number
 }
 
@@ -15,7 +17,7 @@ export interface Failing {
  */
 export function modelError(error: unknown, failing: Failing): RathError {
   if (error instanceof RathError) return error
-  const seen = look(error)
+  const seen = look(error, failing.secrets)
   const code = codeOf(seen, failing)
   const retryAfterMs = seen.headers && readRetryAfter(seen.headers, failing.now)
   const said = seen.message ? `: ${seen.message}` : '.'
@@ -123,7 +125,7 @@ function codeOf(seen: Seen, { started }: Failing): ModelCode {
   return 'model-rejected'
 }
 
-function look(error: unknown): Seen {
+function look(error: unknown, secrets: readonly string[] | undefined): Seen {
   const fields = record(error) ?? {}
   // Gateways wrap the provider's error once more; its own words lie in `error` of the body.
   const body = record(fields.data) ?? parsed(fields.responseBody)
@@ -137,7 +139,7 @@ function look(error: unknown): Seen {
   return {
     status,
     reason: words[0],
-    message: withoutSecrets(messageOf(error, fields, inner)),
+    message: withoutSecrets(messageOf(error, fields, inner), secrets),
     headers: record(fields.responseHeaders) as Seen['headers'],
     retryable: typeof fields.isRetryable === 'boolean' ? fields.isRetryable : undefined,
     network: isNetwork(error),
@@ -213,7 +215,10 @@ function parsed(text: unknown): Fields | undefined {
   }
 }
 
-/** Providers quote the key they refuse. */
-function withoutSecrets(text: string): string {
-  return text.replace(/\b(sk|key|pk|Bearer)([-_ ])[\w*.-]{6,}/gi, '$1$2…')
+/** Providers quote the key they refuse, and `fetch` an address that holds a password. */
+function withoutSecrets(text: string, secrets: readonly string[] = []): string {
+  return secrets
+    .reduce((rest, secret) => rest.replaceAll(secret, '…'), text)
+    .replace(/\b(sk|key|pk|Bearer)([-_ ])[\w*.-]{6,}/gi, '$1$2…')
+    .replace(/\/\/[^@/\s]*@/g, '//…@')
 }

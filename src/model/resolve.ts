@@ -197,7 +197,8 @@ class ProviderModel implements ResolvedModel {
       load: this.#options.load,
     })
     const prices = { ...this.#options.prices, ...provider.prices }
-    return { model: fromAiSdk(client, { id: this.id, prices }), connection }
+    const secrets = secretsSent(connection, headers)
+    return { model: fromAiSdk(client, { id: this.id, prices, secrets }), connection }
   }
 
   credentials(): { source: string; address: string } {
@@ -212,6 +213,12 @@ class ProviderModel implements ResolvedModel {
   toString(): string {
     return this.id
   }
+}
+
+/** Short ones are no secrets, and would be found inside of words. */
+function secretsSent({ apiKey = '' }: Connection, headers: Readonly<Record<string, string>> = {}): string[] {
+  const named = Object.entries(headers).filter(([name]) => /auth|key|token|secret|cookie/i.test(name))
+  return [apiKey, ...named.map(([, value]) => value)].filter(secret => secret.length >= 8)
 }
 
 function mergeSettings(own: ModelSettings, asked: ModelSettings): ModelSettings {

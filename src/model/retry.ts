@@ -37,7 +37,12 @@ export async function withRetry<T>(
     try {
       return await task(attempt)
     } catch (error) {
-      if (!(error instanceof RathError) || error.retry === 'never' || attempt >= attempts || signal?.aborted)
+      if (
+        !(error instanceof RathError) ||
+        error.retry === 'never' ||
+        !(attempt < attempts) ||
+        signal?.aborted
+      )
         throw error
       const waitMs = waitFor(error, attempt, options, random)
       context.onRetry?.(error, attempt, waitMs)
@@ -61,6 +66,9 @@ function waitFor(error: RathError, attempt: number, options: RetryOptions, rando
   return Math.round(asked + random() * Math.min(baseMs, maximumWaitMs - asked))
 }
 
+/** What a timer can hold, three weeks and a half; it would not wait at all for longer. */
+const longestSleep = 2 ** 31 - 1
+
 /** Waits; an abort ends the wait at once with the error of cancelled work. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -68,10 +76,13 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
       reject(cancelledError(signal))
       return
     }
-    const timer = setTimeout(() => {
-      link?.[Symbol.dispose]()
-      resolve()
-    }, ms)
+    const timer = setTimeout(
+      () => {
+        link?.[Symbol.dispose]()
+        resolve()
+      },
+      Math.min(ms, longestSleep),
+    )
     const link =
       signal &&
       onAbort(signal, () => {

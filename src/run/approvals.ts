@@ -4,6 +4,7 @@ import type { JournalEntry } from '../store/spec.ts'
 import { type ApprovalDecision, type ApprovalRequest, checkDecision } from '../tool/approval.ts'
 import { argumentsDigest, factsIn } from './approval-facts.ts'
 import { emit, type RunContext } from './context.ts'
+import { longestTimer } from './deadline.ts'
 import { askedIn, type Outcome } from './entry.ts'
 import type { OpenApproval } from './run.ts'
 import { scopeIn } from './scope.ts'
@@ -86,9 +87,6 @@ async function answer(
 }
 
 const expired: ApprovalDecision = Object.freeze({ verdict: 'expired' })
-
-/** Longer waits than a timer can hold are not limited by one. */
-const longestTimer = 2 ** 31 - 1
 
 function orExpired(decision: Promise<ApprovalDecision>, ms: number): Promise<ApprovalDecision> {
   return new Promise((resolve, reject) => {

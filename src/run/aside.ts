@@ -1,7 +1,7 @@
 import { RathError } from '../base/errors.ts'
 import type { Model, ModelAnswer } from '../model/spec.ts'
 import type { Session } from '../session/session.ts'
-import { AskFailed, ask, type Question } from './ask.ts'
+import { AskFailed, ask, BudgetSpent, type Question } from './ask.ts'
 import type { RunContext } from './context.ts'
 import { Recorder } from './recorder.ts'
 
@@ -19,6 +19,10 @@ export async function askAside(
     recorder.add(...failures)
     return answer
   } catch (error) {
+    if (error instanceof BudgetSpent) {
+      recorder.add(...error.chunks)
+      throw new BudgetSpent(error.message)
+    }
     if (!(error instanceof AskFailed)) throw error
     if (!context.signal.aborted) await recorder.record(...error.chunks)
     throw error.cause

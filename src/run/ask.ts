@@ -1,3 +1,4 @@
+import { untilAbort } from '../base/abort.ts'
 import { type Digest, digestOf } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
 import { canonicalJsonOfOrdered, type Json, type JsonObject, toJson } from '../base/json.ts'
@@ -12,7 +13,15 @@ import type { Outcome } from './entry.ts'
 import { scopeIn } from './scope.ts'
 
 /** The budget ended while the model was answering, or between two answers of one piece of work. The message says what is used up. */
-export class BudgetSpent extends Error {}
+export class BudgetSpent extends Error {
+  /** Attempts that failed before it ended, as evidence. */
+  readonly chunks: readonly ChunkInput[]
+
+  constructor(spent: string, chunks: readonly ChunkInput[] = []) {
+    super(spent)
+    this.chunks = chunks
+  }
+}
 
 /** A question to a model. */
 export interface Question {
@@ -88,7 +97,7 @@ export async function ask(question: Question, context: RunContext): Promise<Answ
   }
   if (passed.error === undefined) return passed.value as unknown as Answered
   const failure = passed.error as unknown as Failure
-  if (failure.spent !== undefined) throw new BudgetSpent(failure.spent)
+  if (failure.spent !== undefined) throw new BudgetSpent(failure.spent, failure.failures)
   throw new AskFailed(cause ?? errorOf(passed.error), failure.failures)
 }
 
@@ -105,6 +114,8 @@ export class AskFailed extends Error {
 interface Failure {
   readonly failures: readonly ChunkInput[]
   readonly spent?: string
+  /** How often it was asked, where the budget ended that. */
+  readonly rounds?: number
 }
 
 async function answerOf(
@@ -113,11 +124,19 @@ async function answerOf(
 ): Promise<{ outcome: Outcome; cause?: unknown }> {
   const failures: ChunkInput[] = []
   using deadline = new Deadline(context)
+  let rounds = 0
   try {
-    const answer = await withRetry(attempt(model, request(), context, deadline.signal), retry, {
+    const once = attempt(model, request(), context, deadline.signal)
+    const task = (number: number) => {
+      refuseSpent(context)
+      rounds = number
+      return once()
+    }
+    const answer = await withRetry(task, retry, {
       signal: deadline.signal,
       onRetry(error, number, waitMs) {
         failures.push(failedAttempt(error, number))
+        refuseSpent(context)
         context.runtime.tracing?.retry(error, number, waitMs)
         emit(context, { type: 'retry', attempt: number, waitMs, error: error.code, message: error.message })
       },
@@ -125,10 +144,17 @@ async function answerOf(
     return { outcome: { value: { answer, failures } as unknown as Json } }
   } catch (error) {
     const evidence = failures as unknown as Json
-    if (deadline.passed) return { outcome: { error: { spent: 'the time is over', failures: evidence } } }
+    const spent = deadline.passed ? 'the time is over' : error instanceof BudgetSpent && error.message
+    if (spent) return { outcome: { error: { spent, failures: evidence, rounds } } }
     if (context.aborted) throw error
     return { outcome: { error: { ...(failureOf(error) as JsonObject), failures: evidence } }, cause: error }
   }
+}
+
+/** Branches share a budget: others may have used it up since it was last looked at. */
+function refuseSpent({ budget }: RunContext): void {
+  const { spent } = budget
+  if (spent !== undefined) throw new BudgetSpent(spent)
 }
 
 function attempt(model: Model, request: ModelRequest, context: RunContext, signal: AbortSignal) {
@@ -136,9 +162,11 @@ function attempt(model: Model, request: ModelRequest, context: RunContext, signa
     context.budget.addRound()
     // Deltas are made only when somebody follows; a model may then answer in one piece.
     const onDelta = context.events.observed
-      ? (delta: Parameters<NonNullable<Delta>>[0]) => emit(context, delta)
+      ? (delta: Parameters<NonNullable<Delta>>[0]) => {
+          if (!signal.aborted) emit(context, delta)
+        }
       : undefined
-    const answer = await model.answer(request, { signal, onDelta })
+    const answer = await untilAbort(model.answer(request, { signal, onDelta }), signal)
     if (answer.usage) context.budget.addUsage(answer.usage)
     return answer
   }
@@ -148,8 +176,9 @@ type Delta = Parameters<Model['answer']>[1]['onDelta']
 
 /** What is on record counts: a budget ends a run at the same point whenever it is run. */
 function spend({ value, error }: Outcome, { budget }: RunContext): void {
-  const { answer, failures } = (value ?? error) as unknown as Failure & Partial<Answered>
-  for (let rounds = failures.length + 1; rounds > 0; rounds--) budget.addRound()
+  const recorded = (value ?? error) as unknown as Failure & Partial<Answered>
+  const { answer, failures, rounds = failures.length + 1 } = recorded
+  for (let n = 0; n < rounds; n++) budget.addRound()
   if (answer?.usage) budget.addUsage(answer.usage)
 }
 

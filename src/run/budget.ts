@@ -55,9 +55,11 @@ export class Budget {
     this.#outer?.addRound()
   }
 
-  addUsage(usage: Usage): void {
-    this.#tokens += usage.totalTokens
-    this.#cost += usage.cost ?? 0
+  /** What a model of one's own left out is filled in, as on the chunk of its answer. */
+  addUsage(usage: Partial<Usage>): void {
+    const { inputTokens = 0, outputTokens = 0, totalTokens = inputTokens + outputTokens, cost = 0 } = usage
+    this.#tokens += totalTokens
+    this.#cost += cost
     this.#outer?.addUsage(usage)
   }
 

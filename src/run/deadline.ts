@@ -1,6 +1,9 @@
 import { LinkedAbort } from '../base/abort.ts'
 import type { RunContext } from './context.ts'
 
+/** Longer waits than a timer can hold are not limited by one. */
+export const longestTimer = 2 ** 31 - 1
+
 /** The call's signal, which aborts also when the time of the budget is over. */
 export class Deadline implements Disposable {
   readonly signal: AbortSignal
@@ -11,7 +14,7 @@ export class Deadline implements Disposable {
   constructor({ signal, budget }: RunContext) {
     const { timeLeft } = budget
     this.signal = signal
-    if (timeLeft === Infinity) return
+    if (timeLeft > longestTimer) return
     const abort = new LinkedAbort(signal)
     this.#abort = abort
     this.signal = abort.signal

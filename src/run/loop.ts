@@ -114,7 +114,10 @@ class Loop {
         this.#recorder.add(...failures, this.#answerChunk(answer))
         if (await this.#isDone(answer)) return
       } catch (error) {
-        if (error instanceof BudgetSpent) return this.#stopSpent(error.message)
+        if (error instanceof BudgetSpent) {
+          this.#recorder.add(...error.chunks)
+          return this.#stopSpent(error.message)
+        }
         if (!(error instanceof AskFailed)) throw error
         if (!signal.aborted) await this.#recorder.record(...error.chunks)
         throw error.cause

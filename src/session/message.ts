@@ -58,7 +58,7 @@ export class MessageView {
   add(chunk: Chunk): void {
     switch (chunk.kind) {
       case 'system':
-        this.#messages.splice(this.#systemEnd++, 0, { role: 'system', content: spoken(chunk.content) })
+        this.#instruct(spoken(chunk.content))
         return
       case 'user':
         this.say(chunk.content)
@@ -82,6 +82,7 @@ export class MessageView {
   /** A user-side message; while tools are running it waits for their results. */
   say(content: readonly Part[]): void {
     const message: Message = { role: 'user', content: spoken(content) }
+    if (message.content.length === 0) return
     if (this.#turn) this.#turn.waiting.push(message)
     else this.#messages.push(message)
   }
@@ -91,6 +92,10 @@ export class MessageView {
     const shown = this.#messages.slice()
     if (this.#turn) this.#end(this.#turn, shown)
     return shown
+  }
+
+  #instruct(content: readonly Part[]): void {
+    if (content.length > 0) this.#messages.splice(this.#systemEnd++, 0, { role: 'system', content })
   }
 
   #answer(content: readonly AnswerPart[]): void {
@@ -158,14 +163,14 @@ function renamed(said: readonly AnswerPart[], calls: readonly Call[]): readonly 
   )
 }
 
-/** Without empty texts, which some providers refuse. */
+/** Without texts that say nothing, which some providers refuse: models write a line break before they call a tool. */
 function spoken<T extends AnswerPart>(content: readonly T[]): readonly T[] {
   for (const part of content) if (isSilent(part)) return content.filter(other => !isSilent(other))
   return content
 }
 
 function isSilent(part: AnswerPart): boolean {
-  return part.type === 'text' && part.text === ''
+  return part.type === 'text' && part.text.trim() === ''
 }
 
 interface Turn {

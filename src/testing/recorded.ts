@@ -15,11 +15,17 @@ export interface RecordedOptions {
   readonly id?: string
 }
 
-/** What one file holds: a request, and the answers it got, in order. */
+/** What one file holds: a request, and the answers it got, in the order asked. */
 interface Recording {
   readonly model: string
   readonly request: ModelRequest
-  readonly exchanges: { readonly answer: ModelAnswer; readonly deltas: readonly ModelDelta[] }[]
+  /** Of those being asked now, some are not there yet, and some never come. */
+  readonly exchanges: (Exchange | undefined)[]
+}
+
+interface Exchange {
+  readonly answer: ModelAnswer
+  readonly deltas: readonly ModelDelta[]
 }
 
 /**
@@ -37,7 +43,7 @@ class Recorded implements Model {
   /** How often each request was asked; and its file, read once. */
   readonly #asked = new Map<string, number>()
   readonly #files = new Map<string, Promise<Recording | undefined>>()
-  /** One write at a time, so that answers land in the order they were asked for. */
+  /** One write at a time: each writes what is known by then. */
   #writing: Promise<void> = Promise.resolve()
 
   constructor(folder: string, { record, id = record?.id ?? 'recorded/model' }: RecordedOptions) {
@@ -87,21 +93,17 @@ class Recorded implements Model {
     }
   }
 
-  #keep(
-    digest: string,
-    request: ModelRequest,
-    n: number,
-    exchange: Recording['exchanges'][number],
-  ): Promise<void> {
+  #keep(digest: string, request: ModelRequest, n: number, exchange: Exchange): Promise<void> {
     const kept = this.#writing.then(async () => {
       const before = await this.#files.get(digest)
       const exchanges = [...(before?.exchanges ?? [])]
-      exchanges[Math.min(n, exchanges.length)] = exchange
+      exchanges[n] = exchange
       const recording: Recording = { model: this.id, request, exchanges }
       this.#files.set(digest, Promise.resolve(recording))
       await mkdir(this.#folder, { recursive: true })
       const temporary = join(this.#folder, `.${newId()}.tmp`)
-      await writeFile(temporary, `${JSON.stringify(recording, null, 2)}\n`)
+      const written = { ...recording, exchanges: exchanges.filter(Boolean) }
+      await writeFile(temporary, `${JSON.stringify(written, null, 2)}\n`)
       await rename(temporary, this.#path(digest))
     })
     this.#writing = kept.catch(() => {})

@@ -240,3 +240,43 @@ test('what a version cannot be told is said beside the answer', async () => {
   await stream(fromAiSdk(now), { settings })
   expect(now.asked[0].reasoning).toBe('high')
 })
+
+describe('calls in one answer', () => {
+  const call = (toolCallId: string, input: string) => ({
+    type: 'tool-call',
+    toolCallId,
+    toolName: 'look',
+    input,
+  })
+  const look = (id: string, args: unknown) => ({ type: 'tool-call', id, name: 'look', args })
+
+  test('under one id, or none, are all there and have ids of their own', async () => {
+    const content = [call('0', '{"at":1}'), call('0', '{"at":2}'), call('', '{}'), call('', '{}')]
+    const result = { content, usage: usage.v3, finishReason: { unified: 'tool-calls' } }
+    const { content: calls } = await generate(fromAiSdk(fakeSdk('v4', { result })))
+    expect(calls).toEqual([
+      look('0', { at: 1 }),
+      look('0~2', { at: 2 }),
+      look('call', {}),
+      look('call~2', {}),
+    ])
+  })
+
+  test('under one id stream apart', async () => {
+    const streamed = (delta: string) => [
+      { type: 'tool-input-start', id: '0', toolName: 'look' },
+      { type: 'tool-input-delta', id: '0', delta },
+      call('0', delta),
+    ]
+    const parts = [...streamed('{"at":1}'), ...streamed('{"at":2}'), finish.v4]
+    const { answer, deltas } = await stream(fromAiSdk(fakeSdk('v4', { parts })))
+    expect(answer.content).toEqual([look('0', { at: 1 }), look('0~2', { at: 2 })])
+    expect(deltas).toMatchObject([{ callId: '0' }, { callId: '0~2' }])
+  })
+
+  test('whose arguments no JSON can hold keep them as the model wrote them', async () => {
+    const result = { content: [call('0', '{"at":1e999}')], usage: usage.v3, finishReason: 'tool-calls' }
+    const { content } = await generate(fromAiSdk(fakeSdk('v2', { result })))
+    expect(content).toEqual([look('0', '{"at":1e999}')])
+  })
+})

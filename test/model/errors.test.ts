@@ -38,6 +38,12 @@ describe('an error', () => {
     expect(JSON.stringify(error.data)).not.toContain('prompt')
   })
 
+  test('quotes neither the key that was sent, whatever it looks like, nor a password in an address', () => {
+    const message = 'Token abc+def/0123456= is not for https://me:hunter2@host/v1.'
+    const error = modelError(apiError(400, { message }), { ...failing, secrets: ['abc+def/0123456='] })
+    expect(error.message).toContain('Token … is not for https://…@host/v1.')
+  })
+
   test('of quota is not worth waiting for, although its status is 429', () => {
     const responseBody = JSON.stringify({
       error: { code: 'insufficient_quota', message: 'You exceeded your quota.' },

@@ -8,7 +8,7 @@ const dialect: Dialect = {
   version: 'v4',
   callIds: undefined,
   systemMessages: true,
-  textFiles: true,
+  textFiles: /./,
   mediaInResults: true,
   cachedBesideInput: false,
   cacheMarker: { test: { mark: true } },

@@ -43,6 +43,7 @@ describe('retrying', () => {
     const errors = [overloaded(), overloaded(), overloaded()]
     expect((await run(errors, { attempts: 3 })).result).toBe(errors[2])
     expect((await run(errors, { attempts: 1 })).result).toBe(errors[0])
+    expect((await run(errors, { attempts: Number.NaN })).result).toBe(errors[0])
   })
 
   test('does not try what cannot help, nor errors that are not ours', async () => {
@@ -77,6 +78,20 @@ describe('retrying', () => {
     expect((await failure(withRetry(task, {}, { signal: abort.signal }))).code).toBe('cancelled')
     expect(task).toHaveBeenCalledTimes(1)
   })
+})
+
+test('sleep waits also for longer than a timer can', () => {
+  vi.useFakeTimers()
+  try {
+    let isOver = false
+    void sleep(2 ** 31).then(() => {
+      isOver = true
+    })
+    vi.advanceTimersByTime(1000)
+    expect([isOver, vi.getTimerCount()]).toEqual([false, 1])
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('sleep leaves neither a timer nor a listener behind', async () => {

@@ -163,6 +163,22 @@ describe('a recorded model', () => {
       expect(again).toEqual(all)
     }))
 
+  test('keeps every answer, whichever of those asked at the same time comes first', () =>
+    withFolder(async folder => {
+      const first = Promise.withResolvers<void>()
+      const source = scripted(async (_, n) => {
+        if (n === 0) await first.promise
+        return `answer ${n + 1}`
+      })
+      const model = recorded(folder, { record: source })
+      const slow = generate(model)
+      const fast = await generate(model)
+      first.resolve()
+      const said = [await slow, fast]
+      const playing = recorded(folder)
+      expect([await generate(playing), await generate(playing)]).toEqual(said)
+    }))
+
   test('does not record a failure', () =>
     withFolder(async folder => {
       const model = recorded(folder, { record: scripted([{ error: { status: 500 } }, 'Yes.']) })

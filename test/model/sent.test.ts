@@ -150,6 +150,47 @@ describe('tool results', () => {
   })
 })
 
+describe('files in a tool result', () => {
+  const give = (mediaType: string, name: string, text: string): Message[] => [
+    said('user', 'Fetch.'),
+    { role: 'assistant', content: [{ type: 'tool-call', id: 'c1', name: 'fetch', args: {} }] },
+    {
+      role: 'tool',
+      callId: 'c1',
+      tool: 'fetch',
+      outcome: {
+        kind: 'value',
+        value: null,
+        content: [
+          { type: 'text', text: 'Here:' },
+          { type: 'file', mediaType, name, data: btoa(text) },
+        ],
+      },
+    },
+  ]
+  /** The result as each protocol is told it. */
+  const told = async (messages: Message[]) => ({
+    anthropic: (await sent('anthropic', { messages })).body.messages[2].content[0].content,
+    responses: (await sent('openai-responses', { messages })).body.input[2].output,
+    chat: (await sent('openai-chat', { messages })).body.messages[2].content,
+    gateway: (await sent('gateway', { messages })).body.messages[2].content,
+  })
+
+  test('are told as text where they are text', async () => {
+    for (const type of ['text/csv', 'application/json', 'application/vnd.api+json']) {
+      const text = 'Here:\na.txt:\n[1]'
+      const everywhere = { anthropic: text, responses: text, chat: text, gateway: text }
+      expect(await told(give(type, 'a.txt', '[1]')), type).toEqual(everywhere)
+    }
+  })
+
+  test('that a provider does not take are named, and neither lost nor the end of the session', async () => {
+    const text = 'Here:\n(a.zip of type application/zip, which cannot be shown to you)'
+    const everywhere = { anthropic: text, responses: text, chat: text, gateway: text }
+    expect(await told(give('application/zip', 'a.zip', 'PK'))).toEqual(everywhere)
+  })
+})
+
 describe('what a person shows', () => {
   const shown: Message[] = [
     {
@@ -192,6 +233,17 @@ describe('what a person shows', () => {
       { type: 'input_file', filename: 'a.pdf' },
       { type: 'input_text', text: 'a.txt:\nhello' },
     ])
+  })
+
+  test('as a text file of any kind is read by every provider', async () => {
+    const file = { type: 'file', mediaType: 'application/json', name: 'a.json', data: 'e30=' } as const
+    const sheet = { type: 'file', mediaType: 'text/csv', name: 'a.csv', data: 'YSxi' } as const
+    for (const protocol of ['anthropic', 'openai-chat', 'openai-responses', 'gateway'] satisfies Protocol[]) {
+      const { body } = await sent(protocol, { messages: [{ role: 'user', content: [file, sheet] }] })
+      const [asked] = body.input ?? body.messages
+      const texts = asked.content.map((part: { text: string }) => part.text)
+      expect(texts, protocol).toEqual(['a.json:\n{}', protocol === 'gateway' ? 'a,b' : 'a.csv:\na,b'])
+    }
   })
 
   test('and no provider takes is refused before anything is sent', async () => {
@@ -271,9 +323,11 @@ describe('tools and schemas', () => {
       additionalProperties: false,
     }
     const open = { type: 'object', properties: { city: { type: 'string' } } }
+    const choice = { ...closed, properties: { city: { oneOf: [{ const: 'a' }, { const: 'b' }] } } }
     for (const [schema, strict] of [
       [closed, true],
       [open, false],
+      [choice, false],
     ] as const) {
       const output = { name: 'place', schema }
       const format = { type: 'json_schema', strict, name: 'place', schema }

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { Provider } from '../../src/model/provider.ts'
+import { resolveModel } from '../../src/model/resolve.ts'
 import { withRetry } from '../../src/model/retry.ts'
 import { failure, generate, key, type Protocol, protocolNames, protocols, request, stream } from './ask.ts'
 import { type Play, wireServer } from './wire-server.ts'
@@ -185,4 +187,16 @@ test('nobody listening is unreachable', async () => {
     const error = await failure(stream(protocols[protocol](server.url)))
     expect(error).toMatchObject({ code: 'model-unreachable', retry: 'after' })
   }
+})
+
+test('a key is in no error, though the server quotes it or no header can hold it', async () => {
+  const message = 'No account has xyz+0123456789, nor team-9876543210.'
+  await using server = await wireServer({ status: 400, body: JSON.stringify({ error: { message } }) })
+  const headers = { 'x-team-token': 'team-9876543210' }
+  for (const apiKey of ['xyz+0123456789', 'xyz+01234\n56789']) {
+    const provider = new Provider({ model: 'm', kind: 'anthropic', apiKey, baseURL: server.url, headers })
+    const error = await failure(generate(resolveModel(provider)))
+    expect(error.message).not.toMatch(/56789|team-9876543210/)
+  }
+  expect(server.seen).toHaveLength(1)
 })

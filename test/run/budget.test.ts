@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { Budget } from '../../src/run/budget.ts'
 import type { Session } from '../../src/session/session.ts'
+import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { tool } from '../../src/tool/tool.ts'
+import { fresh } from './journal/make.ts'
 import { agentWith, ask, callsEcho, echo } from './make.ts'
 
 const costly = (text: string) => ({ ...callsEcho(text), usage: { inputTokens: 100, outputTokens: 0 } })
@@ -25,6 +27,42 @@ describe('a budget', () => {
     const out = await agent(ask())
     expect(model.calls).toHaveLength(2)
     expect(out.chunks.at(-1)?.text).toContain('2 of 2 rounds')
+  })
+
+  it('of rounds ends attempts that go on failing, and has them on the record', async () => {
+    const { agent, model } = agentWith(() => ({ error: { status: 500 } }), { budget: { rounds: 2 } })
+    const out = await agent(ask())
+    expect(model.calls).toHaveLength(2)
+    expect(out.chunks.map(chunk => chunk.kind === 'error' && chunk.error)).toEqual([
+      false,
+      'model-overloaded',
+      'model-overloaded',
+      'budget-spent',
+    ])
+  })
+
+  it('of rounds is not gone over by branches that ask at the same time', async () => {
+    const { agent, model } = agentWith(() => 'x')
+    class Fan extends Workflow {
+      async forward(session: Session) {
+        const [first, ...rest] = await Promise.all(session.forks(5).map(branch => agent(branch)))
+        return (first as Session).merge(rest)
+      }
+    }
+    const { runtime } = await fresh()
+    const pending = runtime.run(new Fan(), ask(), { budget: { rounds: 2 } })
+    const stops = (await pending).chunks.filter(chunk => chunk.kind === 'error')
+    expect([model.calls.length, stops.length]).toEqual([2, 3])
+    expect(await runtime.replay(pending.runId, new Fan())).toMatchObject({ ok: true })
+    expect(model.calls).toHaveLength(2)
+  })
+
+  it('of a month is not over at once', async () => {
+    using clock = fakeClock()
+    const { agent } = agentWith([{ text: 'late', delayMs: 1000 }], { budget: { time: 30 * 86_400_000 } })
+    const pending = agent(ask())
+    await clock.advance(1000)
+    expect((await pending).text).toBe('late')
   })
 
   it('of time ends an answer that takes too long', async () => {
@@ -57,6 +95,12 @@ describe('a budget', () => {
     await new Fan()(ask(), { budget: { tokens: 1000 } })
     expect(model.calls.length).toBeGreaterThanOrEqual(10)
     expect(model.calls.length).toBeLessThanOrEqual(12)
+  })
+
+  it('of tokens counts also what a model reports in part', () => {
+    const budget = new Budget({ tokens: 3 })
+    budget.addUsage({ inputTokens: 1, outputTokens: 2 })
+    expect(budget.spent).toBe('3 of 3 tokens are spent')
   })
 
   it('with an unknown or negative limit is refused by name', () => {

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { Agent } from '../../src/flow/agent.ts'
+import type { Model, ModelContext } from '../../src/model/spec.ts'
 import { tool } from '../../src/tool/tool.ts'
 import { agentWith, ask, callsEcho, echo, eventsOf, failureOf, kinds, store } from './make.ts'
 
@@ -54,6 +56,27 @@ describe('a cancelled run', () => {
     expect(error.code).toBe('cancelled')
     expect(error.message).toContain('enough')
     expect(kinds(error.session)).toEqual(['user'])
+  })
+
+  it('leaves a model behind that does not listen, and what that says later is told to nobody', async () => {
+    const asked = Promise.withResolvers<ModelContext>()
+    const model: Model = {
+      id: 'mine/deaf',
+      answer: (_, context) => {
+        asked.resolve(context)
+        return new Promise(() => {})
+      },
+    }
+    const agent = new Agent('Be brief.', { model, builtins: false })
+    const pending = agent(ask())
+    const events = eventsOf(pending)
+    const { onDelta } = await asked.promise
+    pending.cancel('enough')
+    onDelta?.({ type: 'text-delta', text: 'late' })
+    expect((await failureOf(pending)).code).toBe('cancelled')
+    expect((await events).map(({ type }) => type)).toEqual(['run-start', 'run-end'])
+    const spent = await agent(ask(), { budget: { time: 5 } })
+    expect(spent.chunks.at(-1)).toMatchObject({ error: 'budget-spent' })
   })
 
   it('reaches the tool, and every call has a result that says so', async () => {

@@ -132,6 +132,34 @@ describe('structured output', () => {
     })
   })
 
+  it('of any other shape than an object is asked for as the value of one', async () => {
+    const list = z.array(z.object({ word: z.string() }))
+    const { agent, model } = agentWith(['{"value":[{"word":"a"}]}', '[{"word":"b"}]'], { output: list })
+    expect(await agent.outputOf(await agent(ask()))).toEqual([{ word: 'a' }])
+    expect(await agent.outputOf(await agent(ask()))).toEqual([{ word: 'b' }])
+    expect(model.calls[0]?.output?.schema).toMatchObject({
+      type: 'object',
+      properties: { value: { type: 'array' } },
+      required: ['value'],
+      additionalProperties: false,
+    })
+  })
+
+  it('that refers to itself still does inside of an object', async () => {
+    const tree = {
+      anyOf: [{ type: 'string' }, { type: 'array', items: { $ref: '#' } }, { $ref: '#/$defs/leaf' }],
+      $defs: { leaf: { type: 'null' } },
+    }
+    const { agent, model } = agentWith(['{"value":["a",["b"]]}'], { output: tree })
+    expect(await agent.outputOf(await agent(ask()))).toEqual(['a', ['b']])
+    expect(model.calls[0]?.output?.schema).toMatchObject({
+      properties: {
+        value: { anyOf: [{}, { items: { $ref: '#/properties/value' } }, { $ref: '#/$defs/leaf' }] },
+      },
+      $defs: tree.$defs,
+    })
+  })
+
   it('is sent back once with what is wrong', async () => {
     const { agent } = agentWith(['{"words":"three"}', '```json\n{"words":3}\n```'], { output })
     const out = await agent(ask())

@@ -227,6 +227,20 @@ describe('a commit with a model', () => {
     expect(await texts(store)).toEqual([])
   })
 
+  it('asks nobody once the budget is used up, and the answer stands', async () => {
+    const model = scripted([notes({ text: 'The door is amber.' })])
+    const { agent } = agentWith(['Amber.'], {
+      memory: await open(),
+      commitOnForward: { model },
+      recall: false,
+      budget: { rounds: 1 },
+    })
+    const out = await agent(ask('The door?'))
+    expect(out.text).toBe('Amber.')
+    expect(model.calls).toEqual([])
+    expect(memories(out)[0]?.error).toContain('The budget is used up: 1 of 1 rounds are used.')
+  })
+
   it('reads a long conversation, and a long message, in parts', async () => {
     const { agent } = agentWith([], { memory: await open() })
     const model = scripted((_, n) => notes({ text: `Part ${n} was about number ${n}.` }))

@@ -122,6 +122,19 @@ describe('the messages of a session', () => {
     expectValidForEveryProvider(session.messages())
   })
 
+  it('leave out texts of nothing but space, which Anthropic refuses', () => {
+    const space = { type: 'text', text: '\n\n' } as const
+    const session = Session.fromUserMessage('go').append(
+      { kind: 'assistant', content: [space, { type: 'tool-call', id: 'c1', name: 'look', args: {} }] },
+      result('c1'),
+      { kind: 'assistant', content: [space] },
+      { kind: 'user', content: ' ' },
+      { kind: 'system', content: '\t' },
+    )
+    expect(spoken(session)).toEqual(['user: go', 'assistant: look#c1', 'tool c1: result of c1'])
+    expectValidForEveryProvider(session.messages())
+  })
+
   it('are empty on an empty session', () => {
     expect(empty.messages()).toEqual([])
     expect(empty.append(note('n')).messages()).toEqual([])

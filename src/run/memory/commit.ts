@@ -1,4 +1,5 @@
 import { digestOf } from '../../base/digest.ts'
+import { RathError } from '../../base/errors.ts'
 import { type Json, type JsonObject, toJson } from '../../base/json.ts'
 import type { Committed, Memory, MemoryStore, NewMemory } from '../../memory/spec.ts'
 import { type ModelLike, resolveLater } from '../../model/resolve.ts'
@@ -7,7 +8,7 @@ import type { ChunkInput } from '../../session/chunk.ts'
 import type { Session } from '../../session/session.ts'
 import { addUsage, type Usage } from '../../session/usage.ts'
 import { quiet } from '../aside.ts'
-import { AskFailed, ask } from '../ask.ts'
+import { AskFailed, ask, BudgetSpent } from '../ask.ts'
 import type { RunContext } from '../context.ts'
 import { type Correction, type Extracted, type ExtractOptions, extract, isSameNote } from './extract.ts'
 import { passMemory } from './memory-door.ts'
@@ -163,6 +164,8 @@ async function askModel(
     )
     return answer
   } catch (error) {
+    if (error instanceof BudgetSpent)
+      throw new RathError('run-failed', `The budget is used up: ${error.message}. Nothing was committed.`)
     throw error instanceof AskFailed ? error.cause : error
   }
 }

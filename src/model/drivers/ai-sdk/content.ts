@@ -1,5 +1,5 @@
 import { toBase64 } from '../../../base/base64.ts'
-import { copyJson, isPlainObject, type Json, type JsonObject } from '../../../base/json.ts'
+import { copyJson, isJson, isPlainObject, type Json, type JsonObject } from '../../../base/json.ts'
 import type { AnswerPart, FilePart, ImagePart } from '../../../session/part.ts'
 import type { FileContent, ToolCallContent } from './types.ts'
 
@@ -23,7 +23,9 @@ type Block = TextBlock | CallBlock | ImagePart | FilePart
 /** Gathers the parts of one answer in the order they began. */
 export class Content {
   readonly #blocks: Block[] = []
+  /** By the provider's ids; of several calls under one id, the last. */
   readonly #calls = new Map<string, CallBlock>()
+  readonly #callIds = new Set<string>()
   /** Names of tools that the provider ran by itself; nobody else must. */
   readonly providerTools: string[] = []
 
@@ -50,7 +52,7 @@ export class Content {
 
   /** A call whose arguments are about to arrive. */
   startCall(id: string, name: string): CallBlock {
-    const block: CallBlock = { type: 'tool-call', id, name, text: '', call: undefined }
+    const block: CallBlock = { type: 'tool-call', id: this.#ownId(id), name, text: '', call: undefined }
     this.#calls.set(id, block)
     this.#blocks.push(block)
     return block
@@ -65,8 +67,17 @@ export class Content {
       this.providerTools.push(call.toolName)
       return
     }
-    const open = this.#calls.get(call.toolCallId) ?? this.startCall(call.toolCallId, call.toolName)
+    const begun = this.#calls.get(call.toolCallId)
+    const open = begun && !begun.call ? begun : this.startCall(call.toolCallId, call.toolName)
     open.call = call
+  }
+
+  /** Some servers number the calls of an answer badly, or not at all; a result names its call by its id. */
+  #ownId(id: string): string {
+    let own = id || 'call'
+    for (let n = 2; this.#callIds.has(own); n++) own = `${id || 'call'}~${n}`
+    this.#callIds.add(own)
+    return own
   }
 
   file(file: FileContent): void {
@@ -137,7 +148,9 @@ function readArguments(input: Json | undefined): Json {
   if (typeof input !== 'string') return input ?? {}
   if (input.trim() === '') return {}
   try {
-    return JSON.parse(input) as Json
+    const args: unknown = JSON.parse(input)
+    // `1e999` parses too, to a number that cannot be recorded.
+    return isJson(args) ? args : input
   } catch {
     return input
   }

@@ -8,8 +8,10 @@ export interface Dialect {
   readonly cacheMarker?: ByProvider
   /** Images and files may lie inside a tool result; otherwise they follow in a message of the user. */
   readonly mediaInResults: boolean
-  /** Takes text files as files; otherwise their text is sent. */
-  readonly textFiles: boolean
+  /** Which of them may. What the package would refuse there, or leave out, is named instead. Absent where any will do. */
+  readonly resultMedia?: RegExp
+  /** Text files that it takes as files; of others the text is sent. */
+  readonly textFiles?: RegExp
   /** Takes several system messages; otherwise they are joined. */
   readonly systemMessages: boolean
   /** Options sent unless the request says otherwise. */
@@ -31,7 +33,8 @@ export function dialectOf({ provider, modelId, specificationVersion: version }: 
       version,
       cacheMarker: { anthropic: { cacheControl: { type: 'ephemeral' } } },
       mediaInResults: true,
-      textFiles: true,
+      resultMedia: /^image\/|^application\/pdf$/,
+      textFiles: /^text\/plain$/,
       systemMessages: true,
       callIds: /^[\w-]{1,64}$/,
       lastWord: true,
@@ -47,7 +50,10 @@ export function dialectOf({ provider, modelId, specificationVersion: version }: 
     version,
     // Chat completions take text alone as a tool's result.
     mediaInResults: !isChat,
-    textFiles: !isOpenAi,
+    ...(isChat && { resultMedia: /^image\/|^audio\/(wav|mp3|mpeg)$|^application\/pdf$/ }),
+    // Pictures and documents; archives and sounds are refused.
+    ...(isOpenAi && !isChat && { resultMedia: /^image\/|^application\/(pdf|msword|rtf|vnd\.)/ }),
+    ...(!isOpenAi && { textFiles: isChat ? /^text\// : /./ }),
     systemMessages: isOpenAi || !isChat,
     ...(defaults && { defaults: { [name]: defaults } }),
     ...(isOpenAi

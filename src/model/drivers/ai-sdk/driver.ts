@@ -1,4 +1,4 @@
-import { cancelledError, onAbort } from '../../../base/abort.ts'
+import { cancelledError, untilAbort } from '../../../base/abort.ts'
 import { RathError, show } from '../../../base/errors.ts'
 import { modelError } from '../../errors.ts'
 import type { PriceTable } from '../../prices.ts'
@@ -24,6 +24,8 @@ export interface AiSdkOptions {
   readonly id?: string
   /** Prices that come before the list prices. */
   readonly prices?: PriceTable | undefined
+  /** Keys that errors must not quote. */
+  readonly secrets?: readonly string[] | undefined
 }
 
 /** A model that answers through an AI SDK language model. */
@@ -42,13 +44,15 @@ class AiSdkDriver implements Model {
   readonly #model: AiSdkModel
   readonly #dialect: Dialect
   readonly #prices: PriceTable | undefined
+  readonly #secrets: readonly string[] | undefined
   readonly #conversations: Conversations = new WeakMap()
 
-  constructor(model: AiSdkModel, { id, prices }: AiSdkOptions) {
+  constructor(model: AiSdkModel, { id, prices, secrets }: AiSdkOptions) {
     this.id = id ?? `${model.provider.split('.', 1)[0]}/${model.modelId}`
     this.#model = model
     this.#dialect = dialectOf(model)
     this.#prices = prices
+    this.#secrets = secrets
   }
 
   async answer(request: ModelRequest, { signal, onDelta }: ModelContext): Promise<ModelAnswer> {
@@ -57,6 +61,7 @@ class AiSdkDriver implements Model {
       model: this.id,
       cachedBesideInput: this.#dialect.cachedBesideInput,
       prices: this.#prices,
+      secrets: this.#secrets,
       unsaid: unsaid(request, this.#dialect),
     }
     try {
@@ -104,26 +109,4 @@ class AiSdkDriver implements Model {
     }
     return assemble(content, told, context)
   }
-}
-
-/** The result, unless the signal aborts first: a model that does not listen to it is left behind. */
-function untilAbort<T>(work: PromiseLike<T>, signal: AbortSignal, discard?: (late: T) => void): Promise<T> {
-  return new Promise((resolve, reject) => {
-    let left = false
-    const link = onAbort(signal, () => {
-      left = true
-      reject(cancelledError(signal))
-    })
-    work.then(
-      result => {
-        link[Symbol.dispose]()
-        if (left) discard?.(result)
-        else resolve(result)
-      },
-      error => {
-        link[Symbol.dispose]()
-        reject(error)
-      },
-    )
-  })
 }

@@ -70,6 +70,17 @@ function providerOptions(
   return merged
 }
 
+/** What OpenAI's strict mode refuses wherever it stands. */
+const tooFree = new Set([
+  'oneOf',
+  'allOf',
+  'not',
+  'if',
+  'prefixItems',
+  'patternProperties',
+  'dependentSchemas',
+])
+
 /** True when every object in the schema requires all it has and allows nothing else: what OpenAI's strict mode takes. */
 function isClosed(schema: Json): boolean {
   if (Array.isArray(schema)) return schema.every(isClosed)
@@ -81,5 +92,7 @@ function isClosed(schema: Json): boolean {
       return false
     if (!Object.values(properties as JsonObject).every(isClosed)) return false
   } else if (schema.type === 'object') return false
-  return Object.entries(schema as JsonObject).every(([key, value]) => key === 'properties' || isClosed(value))
+  return Object.entries(schema as JsonObject).every(
+    ([key, value]) => key === 'properties' || (!tooFree.has(key) && isClosed(value)),
+  )
 }

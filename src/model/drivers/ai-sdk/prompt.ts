@@ -1,4 +1,3 @@
-import { fromBase64 } from '../../../base/base64.ts'
 import { RathError, show } from '../../../base/errors.ts'
 import type { Json, JsonObject } from '../../../base/json.ts'
 import type { ToolOutcome } from '../../../session/chunk.ts'
@@ -7,6 +6,7 @@ import { type AnswerPart, type FilePart, type ImagePart, type Part, textOf } fro
 import { markStableParts } from './cache.ts'
 import { CallIds } from './call-ids.ts'
 import type { Dialect } from './dialect.ts'
+import { asText, inResult } from './media.ts'
 import type { ByProvider, PromptMessage, PromptPart } from './types.ts'
 
 /** What was made of the messages up to an answer, behind which nothing is joined to them any more. */
@@ -127,20 +127,21 @@ function answerPart(part: AnswerPart, ids: CallIds, dialect: Dialect): PromptPar
 }
 
 function promptPart(part: Part, dialect: Dialect): PromptPart {
-  if (part.type !== 'text') return mediaPart(part, dialect)
-  return { type: 'text', text: part.text, ...providerOptions(part.extras) }
+  const said = part.type === 'text' ? part : asText(part, dialect)
+  if (said) return { type: 'text', text: said.text, ...providerOptions(said.extras) }
+  return mediaPart(part as ImagePart | FilePart, dialect)
 }
 
 function mediaPart(part: ImagePart | FilePart, dialect: Dialect): PromptPart {
   const options = providerOptions(part.extras)
-  const { mediaType } = part
-  const name = part.type === 'file' ? part.name : undefined
-  if (!dialect.textFiles && mediaType.startsWith('text/') && part.data !== undefined) {
-    const text = new TextDecoder().decode(fromBase64(part.data))
-    return { type: 'text', text: name ? `${name}:\n${text}` : text, ...options }
+  const filename = part.type === 'file' && part.name !== undefined ? { filename: part.name } : {}
+  return {
+    type: 'file',
+    mediaType: part.mediaType,
+    ...filename,
+    data: mediaData(part, dialect),
+    ...options,
   }
-  const filename = name === undefined ? {} : { filename: name }
-  return { type: 'file', mediaType, ...filename, data: mediaData(part, dialect), ...options }
 }
 
 function mediaData(part: ImagePart | FilePart, { version }: Dialect): unknown {
@@ -157,11 +158,13 @@ function mediaData(part: ImagePart | FilePart, { version }: Dialect): unknown {
 }
 
 function toolResult(
-  { callId, tool, outcome }: Extract<Message, { role: 'tool' }>,
+  { callId, tool, outcome: given }: Extract<Message, { role: 'tool' }>,
   ids: CallIds,
   dialect: Dialect,
   shown: PromptPart[],
 ): PromptPart {
+  const outcome =
+    given.kind === 'value' && given.content ? { ...given, content: inResult(given.content, dialect) } : given
   const media = outcome.kind === 'value' && outcome.content?.some(part => part.type !== 'text')
   if (media && !dialect.mediaInResults) {
     const parts = outcome.content?.filter(part => part.type !== 'text') ?? []

@@ -86,7 +86,9 @@ class Gathering {
         addMetadata(this.#block('reasoning', part.id), part.providerMetadata)
         return
       case 'tool-input-start':
-        if (!part.providerExecuted) this.content.startCall(part.id, part.toolName)
+        if (part.providerExecuted) return
+        this.#last = this.content.startCall(part.id, part.toolName)
+        this.#lastId = part.id
         return
       case 'tool-call':
         this.content.call(part)
@@ -142,6 +144,6 @@ class Gathering {
     this.#lastId = id
     this.#last = block
     block.text += delta
-    this.#onDelta({ type: 'tool-input-delta', callId: id, tool: block.name, text: delta })
+    this.#onDelta({ type: 'tool-input-delta', callId: block.id, tool: block.name, text: delta })
   }
 }
