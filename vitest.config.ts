@@ -7,6 +7,8 @@ import { defineConfig } from 'vitest/config'
 const home = mkdtempSync(join(tmpdir(), 'openrath-home-'))
 process.env.OPENRATH_HOME = home
 process.on('exit', () => rmSync(home, { recursive: true, force: true }))
+// Tests start a thousand programs, most of them the same ones: Node keeps what it compiled of them.
+process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/node-compile')
 
 export default defineConfig({
   test: {
