@@ -14,5 +14,10 @@ const codes: ReadonlySet<ErrorCode> = new Set([
  * the work, so nothing retries it, leaves it out or makes a tool's outcome of it.
  */
 export function stopsRun(error: unknown): error is RathError {
-  return error instanceof RathError && codes.has(error.code)
+  try {
+    return error instanceof RathError && codes.has(error.code)
+  } catch {
+    // A revoked proxy cannot even be asked what it is.
+    return false
+  }
 }

@@ -1,3 +1,4 @@
+import { onAbort } from '../base/abort.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
 import type { Session } from '../session/session.ts'
 import type { JournalEntry } from '../store/spec.ts'
@@ -82,15 +83,24 @@ async function answer(
   emit(context, { type: 'approval-request', approval, callId: request.call.id, tool, args, question })
   if (context.approve === undefined) throw context.run.park(open)
   const decision = Promise.resolve(context.approve(request))
-  const decided = await (left === Infinity ? decision : orExpired(decision, left))
+  const decided = await (left === Infinity ? decision : orExpired(decision, left, request.signal))
   return { at: Date.now(), ...checkDecision(decided, tool) }
 }
 
 const expired: ApprovalDecision = Object.freeze({ verdict: 'expired' })
 
-function orExpired(decision: Promise<ApprovalDecision>, ms: number): Promise<ApprovalDecision> {
+function orExpired(
+  decision: Promise<ApprovalDecision>,
+  ms: number,
+  signal: AbortSignal,
+): Promise<ApprovalDecision> {
   return new Promise((resolve, reject) => {
     const timer = ms > longestTimer ? undefined : setTimeout(resolve, ms, expired)
-    decision.then(resolve, reject).finally(() => clearTimeout(timer))
+    // A run that was cancelled waits for nobody; its handler may never answer.
+    const link = onAbort(signal, () => clearTimeout(timer))
+    decision.then(resolve, reject).finally(() => {
+      clearTimeout(timer)
+      link[Symbol.dispose]()
+    })
   })
 }

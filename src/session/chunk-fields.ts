@@ -108,7 +108,8 @@ const usageFields = fields(
 )
 const checkUsage = record<Partial<Usage>>(usageFields)
 
-const saidParts = content<Part>(parts)
+/** What a person, a system prompt or a tool says. */
+export const saidParts = content<Part>(parts)
 const outcome = tagged('kind', {
   value: fields({ kind: text, value: json, content: saidParts }, ['value']),
   error: fields({ kind: text, error: nonEmpty, message: text, detail: json }, ['error', 'message']),

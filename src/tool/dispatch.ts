@@ -7,7 +7,7 @@ import type { Session } from '../session/session.ts'
 import type { ApprovalDecision, ApprovalRequest } from './approval.ts'
 import { Cancellation } from './cancellation.ts'
 import { execute, neverStarted } from './execute.ts'
-import { permit, type Ruling, Rulings } from './permission.ts'
+import { denyByPolicy, type Permissions, permit, type Ruling, Rulings, refusedByNow } from './permission.ts'
 import type { AskFiles } from './policy/path-root.ts'
 import type { Policy } from './policy/policy.ts'
 import { type NotCallable, type PreparedCall, prepare } from './prepare.ts'
@@ -127,27 +127,40 @@ class Turn {
         return { claim: call.claim, run }
       }
       rulings ??= new Rulings({ ...this.#options, cancellation: this.#cancellation })
+      const { permissions } = rulings
       const permission = permit(call, rulings)
       return {
         claim: call.claim,
         ready: permission.then(({ call: allowed }) => !!allowed && !sameClaim(call.claim, allowed.claim)),
         run: async () => {
           const given = await permission
-          if (given.call === undefined) this.#record(index, asked, given)
-          else this.#record(index, asked, { ...(await this.#execute(given.call)), ...given })
+          if (given.call === undefined) return this.#record(index, asked, given)
+          const isLate = index > 0 || given.approvals.length > 0
+          const ended = await this.#execute(given.call, isLate ? permissions : undefined)
+          const { outcome } = ended
+          // Only the policy denies what was let through.
+          const last =
+            outcome.kind === 'denied'
+              ? denyByPolicy(given.call, outcome.reason, given.approvals, permissions)
+              : given
+          this.#record(index, asked, { ...ended, ...last })
         },
       }
     })
   }
 
-  async #execute(call: PreparedCall): Promise<Ended> {
+  /** `again` when others ran, or somebody was asked, since the policy looked at the files. */
+  async #execute(call: PreparedCall, again?: Permissions): Promise<Ended> {
     if (this.#failure) throw this.#failure.error
     if (this.#cancellation.isAborted) return never
     const { session, sandbox, onProgress, around } = this.#options
     const { tool, parsed: args } = call
     const cancellation = this.#cancellation
-    const run: RunTool = (place = sandbox) =>
+    const start: RunTool = (place = sandbox) =>
       execute({ tool, args, callId: call.call.id, session, sandbox: place, cancellation, onProgress })
+    const run: RunTool = again
+      ? async place => (await cancellation.orAborted(refusedByNow(call, again))) ?? start(place)
+      : start
     try {
       this.#options.onStart?.(call)
     } catch {

@@ -1,4 +1,4 @@
-import { type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema'
+import { dereference, type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema'
 import { show } from '../base/errors.ts'
 import { isPlainObject, type Json, type JsonObject, type Problem } from '../base/json.ts'
 import { plainSchema } from './plain-schema.ts'
@@ -39,8 +39,8 @@ export function pathOf(segments: readonly (string | number)[], root: string): st
 export function schemaProblems(schema: unknown, root = 'schema'): readonly Problem[] {
   const problems: Problem[] = []
   if (!isPlainObject(schema)) return [{ path: root, message: `must be an object, not ${show(schema)}` }]
-  check(schema, root, schema, problems, 0)
-  return problems
+  check(schema, root, problems, 0)
+  return [...problems, ...referenceProblems(schema as Schema, root)]
 }
 
 /** The same schema without regular expressions, for schemas written by strangers: a hostile one can stop the process. */
@@ -51,7 +51,8 @@ export function withoutPatterns(schema: JsonObject): JsonObject {
 function strip(value: Json, isMap: boolean): Json {
   if (Array.isArray(value)) return value.map(member => strip(member, false))
   if (!isPlainObject(value)) return value
-  const kept: Record<string, Json> = {}
+  // A property may be called `__proto__`.
+  const kept: Record<string, Json> = Object.create(null)
   for (const [key, member] of Object.entries(value)) {
     if (!isMap && (key === 'pattern' || key === 'patternProperties')) continue
     // A property may well be called `pattern`; values in enum, const and default are data.
@@ -76,7 +77,7 @@ const dataKeywords = new Set(['enum', 'const', 'default', 'examples', 'required'
 const types = new Set(['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'])
 const maximumDepth = 128
 
-function check(schema: unknown, path: string, root: object, problems: Problem[], depth: number): void {
+function check(schema: unknown, path: string, problems: Problem[], depth: number): void {
   if (typeof schema === 'boolean') return
   if (!isPlainObject(schema) || depth > maximumDepth) {
     problems.push({ path, message: depth > maximumDepth ? 'is nested too deeply' : 'is not a schema' })
@@ -85,13 +86,11 @@ function check(schema: unknown, path: string, root: object, problems: Problem[],
   const add = (key: string, message: string) => problems.push({ path: `${path}.${key}`, message })
   for (const [key, value] of Object.entries(schema)) {
     const deeper = (member: unknown, name: string) =>
-      check(member, `${path}.${key}${name}`, root, problems, depth + 1)
+      check(member, `${path}.${key}${name}`, problems, depth + 1)
     if (key === 'type' && ![value].flat().every(name => types.has(name as string))) {
       add(key, `${show(value)} is not a type`)
     } else if (key === 'pattern') {
       if (!compiles(value)) add(key, `${show(value)} is not a regular expression`)
-    } else if (key === '$ref') {
-      if (!resolves(value, root)) add(key, `${show(value)} leads nowhere in this schema`)
     } else if (key === 'required' || key === 'enum') {
       if (!Array.isArray(value)) add(key, `must be an array, not ${show(value)}`)
     } else if (mapKeywords.has(key)) {
@@ -117,17 +116,18 @@ function compiles(pattern: unknown): boolean {
   }
 }
 
-/** A reference inside the document, or to an `$id` or `$anchor` in it, which the validator looks up itself. */
-function resolves(reference: unknown, root: object): boolean {
-  if (typeof reference !== 'string') return false
-  if (reference === '#') return true
-  if (!reference.startsWith('#/')) return JSON.stringify(root).includes(`":"${reference.replace(/^#/, '')}"`)
-  let here: unknown = root
-  for (const segment of pointer(reference)) {
-    if (typeof here !== 'object' || here === null || !Object.hasOwn(here, segment)) return false
-    here = (here as Record<string, unknown>)[segment]
+/** References that lead nowhere, and ids that are none or there twice, as the validator looks them up itself. */
+function referenceProblems(schema: Schema, root: string): Problem[] {
+  try {
+    const known = dereference(structuredClone(schema)) as Record<string, Schema>
+    const lost = Object.entries(known).filter(([, { __absolute_ref__: leads }]) => leads && !(leads in known))
+    return lost.map(([uri, { $ref }]) => ({
+      path: `${pathOf(pointer(uri.split('#')[1] ?? ''), root)}.$ref`,
+      message: `${show($ref)} leads nowhere in this schema`,
+    }))
+  } catch (error) {
+    return [{ path: root, message: error instanceof Error ? error.message : show(error) }]
   }
-  return typeof here === 'object' || typeof here === 'boolean'
 }
 
 function draftOf(schema: JsonObject): SchemaDraft {

@@ -1,7 +1,7 @@
-import { toBase64 } from '../base/base64.ts'
 import { show } from '../base/errors.ts'
 import { copyJson, isPlainObject, type Json, type Problem } from '../base/json.ts'
 import type { ToolOutcome } from '../session/chunk.ts'
+import { saidParts } from '../session/chunk-fields.ts'
 import { type Part, textOf } from '../session/part.ts'
 import type { ToolFailure } from './spec.ts'
 import { resultError, ToolError } from './tool-error.ts'
@@ -25,7 +25,7 @@ export function toValue(result: unknown, tool: string): { value: Json; content?:
   if (typeof result === 'string' || result === null) return { value: result }
   const problems: Problem[] = []
   if (isContent(result)) {
-    const content = result.content.map((part, i) => copyPart(part, `result.content[${i}]`, problems))
+    const content = saidParts(result.content, 'result.content', problems)
     const value = result.value === undefined ? textOf(content) : copyResult(result.value, problems)
     if (problems.length === 0) return { value, content }
   } else {
@@ -42,7 +42,11 @@ export function failed(error: ToolFailure, message: string, detail?: Json): Tool
 
 /** What a tool threw: its name and message, never its stack. */
 export function thrownOutcome(thrown: unknown): ToolOutcome {
-  if (thrown instanceof ToolError) return failed(thrown.failure, thrown.message, thrown.detail)
+  try {
+    if (thrown instanceof ToolError) return failed(thrown.failure, thrown.message, thrown.detail)
+  } catch {
+    // A revoked proxy cannot even be asked what it is.
+  }
   return failed('threw', describeThrown(thrown))
 }
 
@@ -75,22 +79,6 @@ function isContent(result: unknown): result is Content {
 
 function isPart(part: unknown): boolean {
   return isPlainObject(part) && (part.type === 'text' || part.type === 'image' || part.type === 'file')
-}
-
-function copyPart(part: Record<string, unknown>, path: string, problems: Problem[]): Part {
-  const { data } = part
-  const plain = data instanceof Uint8Array ? { ...part, data: toBase64(data) } : part
-  const copy = copyJson(plain, path, problems) as Record<string, Json>
-  const need = (fine: boolean, name: string, message: string) => {
-    if (!fine) problems.push({ path: `${path}.${name}`, message })
-  }
-  if (copy.type === 'text') need(typeof copy.text === 'string', 'text', 'must be a string')
-  else {
-    const { mediaType, url } = copy
-    need(typeof mediaType === 'string' && mediaType !== '', 'mediaType', 'is missing, for example image/png')
-    need((copy.data === undefined) !== (url === undefined), 'data', 'or url must be there, and not both')
-  }
-  return copy as unknown as Part
 }
 
 function copyResult(value: unknown, problems: Problem[]): Json {

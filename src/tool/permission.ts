@@ -14,8 +14,9 @@ import type { Cancellation } from './cancellation.ts'
 import { CallContext, neverStarted } from './execute.ts'
 import { describeThrown, outcomeOf } from './outcome.ts'
 import type { AskFiles } from './policy/path-root.ts'
-import { checkPolicy, type Policy, type PolicyVerdict } from './policy/policy.ts'
+import { checkFiles, checkPolicy, type Policy, type PolicyVerdict } from './policy/policy.ts'
 import type { PolicyCall } from './policy/rules.ts'
+import { seenArguments } from './policy/seen-arguments.ts'
 import { type PreparedCall, prepare } from './prepare.ts'
 
 export interface Permissions {
@@ -59,9 +60,8 @@ export class Rulings {
   on(call: PreparedCall): Promise<PolicyVerdict> | undefined {
     if (this.permissions.policy === undefined) return undefined
     const verdict = this.#last.then(async () => {
-      const asked = { tool: call.tool.name, args: call.args }
-      const given = await this.check(asked)
-      if (given.kind !== 'deny') this.#allowed.push(asked)
+      const given = await this.#check(call)
+      if (given.kind !== 'deny') this.allow(call)
       return given
     })
     this.#last = verdict
@@ -74,15 +74,34 @@ export class Rulings {
   }
 
   /** An edited call takes the place of the one asked, so that one is not counted. */
-  onEdited(call: PreparedCall, args: Json): Promise<PolicyVerdict> | undefined {
-    return this.permissions.policy && this.check({ tool: call.tool.name, args }, call.args)
+  onEdited(call: PreparedCall, instead: Json): Promise<PolicyVerdict> | undefined {
+    return this.permissions.policy && this.#check(call, instead)
   }
 
-  check(asked: PolicyCall, instead?: Json): Promise<PolicyVerdict> {
+  async #check({ tool, args: written, parsed }: PreparedCall, instead?: Json): Promise<PolicyVerdict> {
     const { policy, session, files } = this.permissions
     const before = this.#allowed.filter(other => other.args !== instead)
-    return checkPolicy(policy as Policy, asked, { session, before, files })
+    let verdict: PolicyVerdict = { kind: 'allow' }
+    for (const args of seenArguments(written, parsed)) {
+      const given = await checkPolicy(policy as Policy, { tool: tool.name, args }, { session, before, files })
+      if (given.kind === 'deny') return given
+      if (verdict.kind === 'allow') verdict = given
+    }
+    return verdict
   }
+}
+
+/** Why a call that was let through may not run after all: a call before it, or somebody while it waited, may have changed where its paths lead. */
+export async function refusedByNow(
+  { tool, args: written, parsed }: PreparedCall,
+  { policy, session, files }: Permissions,
+): Promise<ToolOutcome | undefined> {
+  if (policy === undefined) return undefined
+  for (const args of seenArguments(written, parsed)) {
+    const reason = await checkFiles(policy, { tool: tool.name, args }, { session, files })
+    if (reason !== undefined) return { kind: 'denied', reason }
+  }
+  return undefined
 }
 
 /** Asks the policy, the tool, and whoever has to be asked. Several questions of one turn are open at once. */
@@ -149,19 +168,19 @@ async function edited(
   rulings: Rulings,
   permissions: Permissions,
 ): Promise<Permission> {
-  const rule = async (): Promise<Ruling> => {
-    const verdict = await rulings.onEdited(call, args)
-    return verdict?.kind === 'deny' ? { deny: verdict.reason } : {}
-  }
-  const { deny } = await ruledOn({ ...call, args }, rule, permissions)
-  if (deny !== undefined) return denyByPolicy({ ...call, args }, deny, approvals, permissions)
   const tools = new Map([[call.tool.name, call.tool]])
   const prepared = await prepare({ ...call.call, args }, call.index, tools)
   if ('outcome' in prepared) return { outcome: prepared.outcome, approvals }
-  return { call: { ...prepared, call: call.call }, approvals }
+  const other = { ...prepared, call: call.call }
+  const rule = async (): Promise<Ruling> => {
+    const verdict = await rulings.onEdited(other, call.args)
+    return verdict?.kind === 'deny' ? { deny: verdict.reason } : {}
+  }
+  const { deny } = await ruledOn(other, rule, permissions)
+  return deny === undefined ? { call: other, approvals } : denyByPolicy(other, deny, approvals, permissions)
 }
 
-function denyByPolicy(
+export function denyByPolicy(
   call: PreparedCall,
   reason: string,
   approvals: readonly ChunkInput[],
@@ -176,14 +195,17 @@ function denyByPolicy(
 /** Why the tool itself wants a person to look, if it does. A check that fails is a reason to look. */
 async function toolAsks(
   { tool, args, call }: PreparedCall,
-  { session, sandbox }: Permissions,
+  { session, sandbox, cancellation }: Permissions,
 ): Promise<string | undefined> {
+  const context = new CallContext({ session, sandbox, callId: call.id })
+  const forget = cancellation.follow(() => context.abort(cancellation.reason))
   try {
-    const context = new CallContext({ session, sandbox, callId: call.id })
     const asks =
       tool.approval === true || (typeof tool.approval === 'function' && (await tool.approval(args, context)))
     return asks ? `${tool.name} asks for approval.` : undefined
   } catch (error) {
     return `${tool.name} could not say whether it needs approval (${describeThrown(error)}).`
+  } finally {
+    forget()
   }
 }

@@ -1,5 +1,5 @@
 import { show } from '../base/errors.ts'
-import { isPlainObject, type Json } from '../base/json.ts'
+import { isJson, isPlainObject, type Json } from '../base/json.ts'
 import type { ToolOutcome } from '../session/chunk.ts'
 import type { ToolCallPart } from '../session/part.ts'
 import { nearest } from './nearest.ts'
@@ -68,8 +68,9 @@ function notAnObject(tool: Tool, args: Json): ToolOutcome {
 
 function jsonProblem(text: string): string {
   try {
-    JSON.parse(text)
-    return 'it is a string that holds JSON'
+    return isJson(JSON.parse(text))
+      ? 'it is a string that holds JSON'
+      : 'a number in it is too large, or it is nested too deeply'
   } catch (error) {
     return error instanceof Error ? error.message : 'it cannot be parsed'
   }

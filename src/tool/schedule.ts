@@ -11,7 +11,7 @@ export interface Claim {
 
 export interface Step {
   readonly claim: Claim
-  /** Resolves when the step may start, as far as it is concerned; true when its claim no longer holds and it must run alone. None: at once. */
+  /** Resolves when the step may start, as far as it is concerned; true when its claim no longer holds: it then runs alone, after all before it. None: at once. */
   readonly ready?: Promise<boolean> | undefined
   run(): Promise<void>
 }
@@ -150,7 +150,15 @@ export function runSteps(steps: readonly Step[], limit: number): Promise<void> {
       const ready = step.ready ?? unchanged
       ready.then(
         isChanged => {
-          if (isChanged) changed.add(index)
+          if (isChanged) {
+            changed.add(index)
+            // What it shares with those before it is not known here, so it comes after all of them.
+            for (let earlier = 0; earlier < index; earlier++) {
+              if (settled.has(earlier)) continue
+              ;(dependents[earlier] as number[]).push(index)
+              missing[index] = (missing[index] as number) + 1
+            }
+          }
           arrive(index)
           pump()
         },

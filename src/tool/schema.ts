@@ -75,7 +75,8 @@ function compile(schema: ToolSchema, what: string): CompiledSchema {
 
 function checkStandard(schema: StandardSchemaV1, value: Json, root: string): Checked | Promise<Checked> {
   const result = schema['~standard'].validate(value)
-  return result instanceof Promise ? result.then(done => checked(done, root)) : checked(result, root)
+  // Not `instanceof`: a promise of another library or realm would pass for a result without issues.
+  return 'then' in result ? Promise.resolve(result).then(done => checked(done, root)) : checked(result, root)
 }
 
 function checked(result: StandardSchemaV1.Result<unknown>, root: string): Checked {

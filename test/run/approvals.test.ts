@@ -168,6 +168,29 @@ describe('a handler', () => {
   })
 })
 
+describe('a handler that never answers', () => {
+  it('leaves no timer behind when the run is cancelled', async () => {
+    const timers = () => process.getActiveResourcesInfo().filter(name => name === 'Timeout').length
+    const { runtime } = await fresh()
+    const asked = Promise.withResolvers<void>()
+    const { agent } = agentWith([pays(50), 'done'], {
+      tools: [shop().pay],
+      approveWithin: 1_000_000,
+      approve: () => {
+        asked.resolve()
+        return new Promise(() => {})
+      },
+    })
+    const before = timers()
+    const pending = runtime.run(agent, say())
+    await asked.promise
+    pending.cancel()
+    expect((await failureOf(pending)).code).toBe('cancelled')
+    await runtime.close()
+    expect(timers()).toBeLessThanOrEqual(before)
+  })
+})
+
 describe('a branch that waits', () => {
   it('lets the others finish, and all questions of the run are told at once', async () => {
     const { runtime } = await fresh()

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -34,4 +34,44 @@ describe('a path rule', () => {
       expect(kinds).toEqual(['value', 'denied'])
     })
   }
+  it('holds for a link that a call before it in the turn has made', async () => {
+    const { agent } = agentWith(
+      [
+        {
+          toolCalls: [
+            { name: 'run_shell_command', args: { cmd: 'ln -s ../private src/late' } },
+            { name: 'write_workspace_file', args: { path: 'src/late/x.txt', content: 'out' } },
+          ],
+        },
+        'done',
+      ],
+      { builtins: true, policy: policy({ paths: [{ tool: '*_workspace_file', roots: ['./src'] }] }) },
+    )
+    const out = await agent(ask().to('local', folder))
+    const ends = out.chunks.flatMap(chunk => {
+      if (chunk.kind === 'tool-result') return [chunk.outcome.kind]
+      return chunk.kind === 'approval' ? [`${chunk.verdict} by ${chunk.decidedBy}`] : []
+    })
+    expect(ends).toEqual(['value', 'rejected by policy', 'denied'])
+    expect(existsSync(join(folder, 'private', 'x.txt'))).toBe(false)
+  })
+
+  it('sees the folder that a list or a search takes when it is given none', async () => {
+    const { agent } = agentWith(
+      [
+        {
+          toolCalls: [
+            { name: 'search_workspace', args: { query: 'secret' } },
+            { name: 'list_workspace_files', args: { depth: 3 } },
+            { name: 'search_workspace', args: { query: 'open', path: 'src' } },
+          ],
+        },
+        'done',
+      ],
+      { builtins: true, policy: policy({ paths: [{ tool: '*', roots: ['./src'] }] }) },
+    )
+    const out = await agent(ask().to('local', folder))
+    const kinds = out.chunks.flatMap(chunk => (chunk.kind === 'tool-result' ? [chunk.outcome.kind] : []))
+    expect(kinds).toEqual(['denied', 'denied', 'value'])
+  })
 })

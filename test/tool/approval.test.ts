@@ -130,6 +130,45 @@ test('an edit that moves a call to another resource keeps it from overlapping th
   expect(outcomes.map(outcome => outcome.kind)).toEqual(['value', 'value', 'value'])
 })
 
+test('an edit that moves a call to a resource does not let it overtake those before it', async () => {
+  const wrote: string[] = []
+  const write = simple('write', args => void wrote.push((args as { text: string }).text), {
+    effect: 'workspace',
+    resource: args => (args as { path: string }).path,
+    approval: true,
+  })
+  const first = gate<ApprovalDecision>()
+  const running = dispatch(
+    [write],
+    numbered(call('write', { path: 'a', text: 'first' }), call('write', { path: 'b', text: 'second' })),
+    {
+      approve: async ({ call }) =>
+        call.id === 'c0' ? first.promise : { verdict: 'edited', edit: { path: 'a', text: 'second' } },
+    },
+  )
+  await settle()
+  expect(wrote).toEqual([])
+  first.open({ verdict: 'approved' })
+  await running
+  expect(wrote).toEqual(['first', 'second'])
+})
+
+test('a cancelled run tells the question whether a call needs approval to stop', async () => {
+  const controller = new AbortController()
+  const asked = gate<AbortSignal>()
+  const slow = simple('slow', () => expect.unreachable(), {
+    approval: (_, { signal }) => {
+      asked.open(signal)
+      return new Promise(() => {})
+    },
+  })
+  const running = dispatch([slow], numbered(call('slow')), { signal: controller.signal })
+  const signal = await asked.promise
+  controller.abort(new Error('enough'))
+  expect((await running).outcomes).toMatchObject([{ error: 'cancelled' }])
+  expect(signal.aborted).toBe(true)
+})
+
 test('several questions are open at once, and calls that need none do not wait', async () => {
   const doors = [gate<ApprovalDecision>(), gate<ApprovalDecision>()]
   const asked: string[] = []

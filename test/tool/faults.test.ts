@@ -171,6 +171,21 @@ test('bytes, big integers, dates, functions and the like are errors that say whe
     'result.content[0].mediaType',
     'result.content[1].text',
   ])
+  const image = { type: 'image', mediaType: 'image/png' }
+  const odd = {
+    content: [
+      { ...image, data: 'not base64' },
+      { ...image, url: 5 },
+      { ...image, data: 'AQI=', size: 3 },
+      { type: 'file', mediaType: 'text/plain', data: 'AQI=', name: '' },
+    ],
+  }
+  expect((await problemsOf(odd)).map(problem => problem.path).sort()).toEqual([
+    'result.content[0].data',
+    'result.content[1].url',
+    'result.content[2].size',
+    'result.content[3].name',
+  ])
 })
 
 test('a result that throws when it is read is an error too', async () => {
@@ -189,6 +204,9 @@ test('a result that throws when it is read is an error too', async () => {
     },
   })
   expect(await outcomeOf(simple('t', () => Promise.reject(error)))).toMatchObject({ error: 'threw' })
+  const { proxy, revoke } = Proxy.revocable({}, {})
+  revoke()
+  expect(await outcomeOf(simple('t', () => Promise.reject(proxy)))).toMatchObject({ error: 'threw' })
 })
 
 test('an object that merely has a content is a value', async () => {

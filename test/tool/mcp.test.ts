@@ -1,6 +1,10 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { readListing } from '../../src/tool/mcp/listing.ts'
 import { type McpOptions, type McpTools, mcpTools } from '../../src/tool/mcp/mcp-tools.ts'
+import { ProcessTransport } from '../../src/tool/mcp/process-transport.ts'
 import type { Tool } from '../../src/tool/spec.ts'
 import { refusalOf } from '../session/make.ts'
 import { call, dispatch, numbered, outcomeOf, settle } from './make.ts'
@@ -42,7 +46,7 @@ test('all pages of tools are listed, under names that every provider takes', asy
   expect(server.name).toBe('odd')
   expect(server.tools.map(tool => tool.name)).toContain('odd_bad_schema_')
   expect(server.tools.map(tool => tool.name)).not.toContain('odd_crash')
-  expect(server.tools).toHaveLength(17)
+  expect(server.tools).toHaveLength(19)
   expect(await outcomeOf(named(server, 'odd_echo'), { text: 'hi' })).toEqual({
     kind: 'value',
     value: 'hi',
@@ -100,11 +104,62 @@ test('the list of tools is live', async () => {
   await outcomeOf(named(server, 'add_tool'))
   await until(() => changes === 1)
   expect(server.tools).toHaveLength(before.length + 1)
-  expect(await outcomeOf(named(server, 'added_18'))).toMatchObject({ value: 'ran added_18' })
+  expect(await outcomeOf(named(server, 'added_20'))).toMatchObject({ value: 'ran added_20' })
   listening[Symbol.dispose]()
   await outcomeOf(named(server, 'add_tool'))
   await until(() => server.tools.length === before.length + 2)
   expect(changes).toBe(1)
+})
+
+test('a flood of changes is one list and a second, not one for each', async () => {
+  const server = await odd()
+  const before = server.tools.length
+  let changes = 0
+  server.onChange(() => void changes++)
+  await outcomeOf(named(server, 'flood'))
+  await until(() => server.tools.length === before + 100)
+  // As many questions as it would take to list everything a dozen times.
+  const { outcomes } = await dispatch(
+    server.tools,
+    numbered(...Array.from({ length: 400 }, () => call('lists'))),
+  )
+  const last = outcomes.at(-1)
+  expect(last?.kind === 'value' && Number(last.value)).toBeLessThan(8)
+  expect(changes).toBeLessThan(8)
+})
+
+test('a line that comes in many pieces is looked through once', async () => {
+  const sdk = await import('@modelcontextprotocol/client')
+  let reads = 0
+  class Counting extends sdk.ReadBuffer {
+    override append(data: Buffer) {
+      reads++
+      super.append(data)
+    }
+  }
+  const line = `process.stdout.write(JSON.stringify({ jsonrpc: '2.0', method: 'x', params: { a: 'x'.repeat(4e6) } }) + '\\n')`
+  const transport = new ProcessTransport(
+    { command: process.execPath, args: ['-e', line] },
+    { ...sdk, ReadBuffer: Counting },
+  )
+  const { promise, resolve } = Promise.withResolvers<object>()
+  transport.onmessage = resolve
+  await transport.start()
+  expect(JSON.stringify(await promise).length).toBeGreaterThan(4e6)
+  expect(reads).toBe(1)
+  await transport.close()
+})
+
+test('closing does not wait for a server that is being started and says nothing', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'openrath-mcp-'))
+  const server = await odd(['once', join(folder, 'started')], { connectTimeout: 60_000 })
+  await outcomeOf(named(server, 'crash'))
+  const running = outcomeOf(named(server, 'echo'), { text: 'hi' })
+  await expect.poll(processes).toBe(1)
+  await server.close()
+  expect(await running).toMatchObject({ error: 'threw' })
+  await expect.poll(processes).toBe(0)
+  rmSync(folder, { recursive: true })
 })
 
 test('the server gets a clean environment and what it was given, and no key of ours', async () => {
@@ -172,6 +227,20 @@ test('a server that lies about schemas loses the schema and not the tool', async
     value: { n: 3 },
     content: [{ type: 'text', text: '{"n":3}' }],
   })
+})
+
+test('a schema that leads elsewhere, or is deeper than a request may be, is not used', () => {
+  const deep = JSON.parse(`${'['.repeat(5000)}${']'.repeat(5000)}`)
+  const listed = [
+    { type: 'object', properties: { a: { $ref: 'https://example.com/a.json' } } },
+    { type: 'object', properties: { a: { $id: 'http://[' } } },
+    { type: 'object', examples: deep },
+  ].map((inputSchema, i) => ({ name: `t${i}`, inputSchema }))
+  const { tools, warnings } = readListing(listed, {})
+  expect(tools.map(tool => tool.parameters)).toEqual(
+    listed.map(() => ({ type: 'object', additionalProperties: true })),
+  )
+  expect(warnings).toHaveLength(3)
 })
 
 test('a hostile pattern in a schema is shown to the model and never run', async () => {

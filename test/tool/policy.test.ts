@@ -3,14 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
+import { z } from 'zod'
 import type { Json } from '../../src/base/json.ts'
 import { Session } from '../../src/session/session.ts'
 import { describe as describePolicy } from '../../src/tool/policy/describe.ts'
 import { matchesGlob, valuesAt } from '../../src/tool/policy/match.ts'
 import { checkPolicy, narrow, type Policy, policy } from '../../src/tool/policy/policy.ts'
 import type { CommandRule, PolicyRules } from '../../src/tool/policy/rules.ts'
+import { tool } from '../../src/tool/tool.ts'
 import { refusal } from '../session/make.ts'
-import { result } from './make.ts'
+import { outcomeOf, result } from './make.ts'
 
 const session = Session.fromUserMessage('Go.')
 
@@ -43,6 +45,62 @@ test('arguments are matched by path: an allow needs all of them, a deny any', as
   expect(await fetch({ urls: ['https://docs.a'], depth: 4 })).toBe('deny')
   expect(await fetch({ urls: [] })).toBe('deny')
   expect(await fetch({})).toBe('deny')
+})
+
+test('rules see the arguments as written and as the schema made them', async () => {
+  const read = tool({
+    name: 'read',
+    description: '',
+    input: z.object({
+      path: z.string().trim().default('/etc/passwd'),
+      mode: z.string().toLowerCase().optional(),
+      at: z
+        .string()
+        .transform(text => new Date(text))
+        .optional(),
+    }),
+    run: ({ path }) => path,
+  })
+  const rules = policy({
+    allow: [
+      { tool: 'read', when: { at: '2030*' } },
+      { tool: 'read', when: { path: '*' } },
+    ],
+    deny: [{ tool: 'read', when: { mode: 'raw' } }],
+    paths: [{ tool: 'read', roots: ['.'] }],
+  })
+  const kind = async (args: Json) => (await outcomeOf(read, args, { policy: rules })).kind
+  expect(await kind({ path: 'a' })).toBe('value')
+  expect(await kind({ path: 'a', at: '2030-01-01' })).toBe('value')
+  expect(await kind({})).toBe('denied')
+  expect(await kind({ path: ' /etc/passwd' })).toBe('denied')
+  expect(await kind({ path: 'a', mode: 'RAW' })).toBe('denied')
+})
+
+test('rules that are changed after the policy was made change nothing', async () => {
+  const commands = [{ tool: 'sh', allow: ['ls'] }]
+  const rules = { deny: ['delete'], commands }
+  const made = policy(rules)
+  rules.deny.length = 0
+  commands[0]?.allow.push('rm')
+  expect(await verdict(made, 'delete')).toBe('deny')
+  expect(await verdict(made, 'sh', { cmd: 'rm x' })).toBe('deny')
+})
+
+test('a condition that could never hold is refused when the policy is made', async () => {
+  for (const when of [
+    { url: ['a', 'b'] },
+    { url: undefined },
+    { url: { glob: 'a' } },
+    { 'files[].path': 'a' },
+    { 'a["b"]': 'a' },
+    ['url'],
+  ]) {
+    const rules = { deny: [{ tool: 'fetch', when }] } as unknown as PolicyRules
+    expect(() => policy(rules), JSON.stringify(when)).toThrow('deny[0]')
+  }
+  const fine = { 'files[*].path': 'a', 'a.b[0]': 1, c: null, d: /x/, '*': () => true }
+  expect(policy({ deny: [{ tool: 'fetch', when: fine }] }).layers).toHaveLength(1)
 })
 
 test('a rule that throws has not let the call through', async () => {
@@ -209,7 +267,9 @@ test('every command of a line must be allowed, and none may be denied', async ()
   )
   expect(await check({ allow: ['ls'], variables: ['CI', 'NODE_*'] }, 'CI=1 NODE_ENV=x ls')).toBe('allow')
   const redirecting = async (cmd: string, cwd?: string) => {
-    const rules = policy({ commands: [{ tool: 'sh', allow: ['ls', 'cd', 'env'], redirects: ['root'] }] })
+    const rules = policy({
+      commands: [{ tool: 'sh', allow: ['ls', 'cd', 'env', 'find', 'sh'], redirects: ['root'] }],
+    })
     const args = cwd === undefined ? { cmd } : { cmd, cwd }
     return (await checkPolicy(rules, { tool: 'sh', args }, { session: session.to('local', folder) })).kind
   }
@@ -222,6 +282,7 @@ test('every command of a line must be allowed, and none may be denied', async ()
     'ls > $x',
     'cd root; ls > root/x',
     'env -C /etc ls > root/x',
+    'find / -maxdepth 0 -execdir sh -c "ls > root/x" \\;',
   ]) {
     expect(await redirecting(line), line).toBe('deny')
   }

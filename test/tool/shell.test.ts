@@ -115,6 +115,65 @@ test('what cannot be known for sure is refused and never guessed', async () => {
   for (const line of lines) await expect(readShell(line), line).rejects.toThrow(ShellProblem)
 })
 
+test('what takes a placeholder of find or xargs is known to nobody', async () => {
+  const lines = [
+    'echo rm x | xargs env',
+    'echo rm x | xargs nice',
+    'echo rm x | xargs xargs',
+    "echo '. -exec rm {} ;' | xargs find",
+    'echo rm | xargs -I{} env {} x',
+    "echo 'rm x' | xargs -I {} sh -c {}",
+    "echo 'rm x' | xargs -0I X sh -c X",
+    'find . -exec {} \\;',
+    'find . -exec env {} \\;',
+    'find . -exec sh -c {} \\;',
+  ]
+  for (const line of lines) await expect(readShell(line), line).rejects.toThrow(ShellProblem)
+  expect((await readShell('find . -exec grep -l x {} +')).commands[1]?.args).toEqual(['-l', 'x', undefined])
+  expect((await readShell('ls | xargs git add')).commands[2]).toEqual({
+    name: 'git',
+    args: ['add', undefined],
+  })
+  expect(await names('find . -exec env -u + rm \\;')).toEqual(['find', 'env', 'rm'])
+})
+
+test('a line that another shell would read as other commands is refused', async () => {
+  const lines = [
+    '[[ x || rm ]]',
+    '[[ a =~ x|rm ]]',
+    '[[ a > /etc/x ]]',
+    'echo `[[ x || rm ]]`',
+    'ls &>/dev/null rm x',
+    "echo $'\\'; rm x; echo \\''",
+    "ls <<$'A'\n$A\nrm x\nA",
+    'ls <<$"A"\n$A\nrm x\nA',
+    'echo "$' + '{x:-\'}"; rm x; echo "\'}"',
+    'cat <<E\n$' + "{x:-'$(rm x)'}\nE",
+    'time -o out rm x',
+  ]
+  for (const line of lines) await expect(readShell(line), line).rejects.toThrow(ShellProblem)
+  expect(await names('((rm x))')).toEqual(['rm'])
+  expect(await names('[[ -f "a|b" ]] && ls &> /dev/null')).toEqual(['ls'])
+})
+
+test('a name that is made to stand for another command is refused', async () => {
+  const lines = [
+    'alias q=rm\nq x',
+    'hash -p /bin/rm q; q x',
+    'enable -f ./x.so q',
+    'compgen -C rm',
+    'mapfile -C rm -c 1',
+    'x="rm EXIT"; trap $x',
+    'sh -c - "$x"',
+    "x='a[$(rm y)]'; y[x]=1",
+    "x='a[$(rm y)]'; eval 'echo $((x))'",
+    "PS4='$(rm y)'; set -x; ls",
+  ]
+  for (const line of lines) await expect(readShell(line), line).rejects.toThrow(ShellProblem)
+  expect(await names('sh -c - rm')).toEqual(['sh', 'rm'])
+  expect(await names('mapfile -t lines < in')).toEqual(['mapfile'])
+})
+
 test('scripts within scripts are followed, though not for ever', async () => {
   const nested = (depth: number): string =>
     depth === 0 ? 'rm x' : `sh -c '${nested(depth - 1).replaceAll("'", "'\\''")}'`
@@ -128,6 +187,21 @@ test('variables and redirections are taken down too', async () => {
   )
   expect(script.assignments.toSorted()).toEqual(['A', 'B', 'C', 'D'])
   expect(script.redirects).toEqual(['out', 'in', undefined, 'both'])
+})
+
+test('every way to set a variable is taken down', async () => {
+  const lines: Record<string, string[]> = {
+    'for PATH in /evil; do ls; done': ['PATH'],
+    'select PATH in /evil; do ls; done': ['PATH'],
+    'for ((i = 0; i < 3; i++)); do ls; done': ['i', 'i'],
+    'ls $((PATH = 5)) $((n += 1)) $((a == b))': ['PATH', 'n'],
+    ['ls $' + '{LD_PRELOAD:=x} $' + '{y:-x}']: ['LD_PRELOAD'],
+    'ls {PATH}> /dev/null': ['PATH'],
+    'coproc PATH { ls; }': ['PATH'],
+  }
+  for (const [line, set] of Object.entries(lines)) {
+    expect((await readShell(line)).assignments, line).toEqual(set)
+  }
 })
 
 test('a word that only the shell knows is not taken for text', async () => {

@@ -2,7 +2,7 @@ import { type } from 'arktype'
 import * as v from 'valibot'
 import { expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
-import type { Json } from '../../src/base/json.ts'
+import type { Json, JsonObject } from '../../src/base/json.ts'
 import type { Session } from '../../src/session/session.ts'
 import { FlowToolCall, toTool } from '../../src/tool/flow-tool-call.ts'
 import { tool, toolTable } from '../../src/tool/tool.ts'
@@ -154,6 +154,15 @@ test('a schema that cannot say what it looks like is refused with the way out', 
   expect(refusal(() => tool({ ...person, input: z.string(), run: () => 1 })).message).toContain('object')
 })
 
+test('a schema that answers with a promise of its own kind is waited for', async () => {
+  const later = { issues: [{ message: 'not today' }] }
+  // biome-ignore lint/suspicious/noThenProperty: what another library calls a promise
+  const validate = () => ({ then: (heard: (result: object) => void) => heard(later) })
+  const input = { '~standard': { version: 1, vendor: 'own', validate } } as unknown as JsonObject
+  const own = tool({ ...person, input, parameters: { type: 'object' }, run: () => expect.unreachable() })
+  await expect(own.parse({ a: 1 })).rejects.toThrow('not today')
+})
+
 test('a JSON Schema with mistakes is refused with all of them', () => {
   const input = {
     type: 'object',
@@ -164,13 +173,22 @@ test('a JSON Schema with mistakes is refused with all of them', () => {
   expect(data.paths).toEqual([
     'schema.properties.a.type',
     'schema.properties.b.pattern',
-    'schema.properties.c.$ref',
     'schema.required',
+    'schema.properties.c.$ref',
   ])
+  for (const wrong of [
+    { $ref: 'https://example.com/elsewhere.json' },
+    { $ref: '#nowhere' },
+    { $ref: 5 },
+    { $id: 'http://[' },
+  ]) {
+    const elsewhere = { type: 'object', properties: { a: wrong } }
+    expect(() => tool({ ...person, input: elsewhere, run: () => 1 }), JSON.stringify(wrong)).toThrow('schema')
+  }
   const recursive = {
     type: 'object',
-    properties: { child: { $ref: '#' }, leaf: { $ref: '#/$defs/leaf' } },
-    $defs: { leaf: { type: 'string' } },
+    properties: { child: { $ref: '#' }, leaf: { $ref: '#/$defs/leaf' }, named: { $ref: '#leaf' } },
+    $defs: { leaf: { type: 'string', $anchor: 'leaf' } },
   } as const
   expect(tool({ ...person, input: recursive, run: () => 1 }).parameters).toEqual(recursive)
 })

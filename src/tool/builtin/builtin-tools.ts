@@ -1,6 +1,7 @@
 import { RathError, show } from '../../base/errors.ts'
 import type { Tool } from '../spec.ts'
 import { toolTable } from '../tool.ts'
+import { inWorkspaceByDefault } from './default-path.ts'
 import { editWorkspaceFile } from './edit-file.ts'
 import { listWorkspaceFiles } from './list-files.ts'
 import { workspacePathExists } from './path-exists.ts'
@@ -25,8 +26,8 @@ const builtins: Readonly<Record<BuiltinName, Tool>> = {
   read_workspace_file: readWorkspaceFile,
   write_workspace_file: writeWorkspaceFile,
   edit_workspace_file: editWorkspaceFile,
-  list_workspace_files: listWorkspaceFiles,
-  search_workspace: searchWorkspace,
+  list_workspace_files: inWorkspaceByDefault(listWorkspaceFiles),
+  search_workspace: inWorkspaceByDefault(searchWorkspace),
   workspace_path_exists: workspacePathExists,
   run_code: runCode,
 }

@@ -1,5 +1,6 @@
 import type { Client, ProgressCallback, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
+import { LinkedAbort } from '../../base/abort.ts'
 import { RathError } from '../../base/errors.ts'
 import { describeThrown } from '../outcome.ts'
 import { ProcessTransport } from './process-transport.ts'
@@ -8,6 +9,10 @@ import type { McpServer } from './server.ts'
 interface Open {
   readonly client: Client
   readonly transport: ProcessTransport | StreamableHTTPClientTransport
+  /** Requests that it has not answered. */
+  running: number
+  /** Makes the next request open another one, if this is the one in use. */
+  leave(): void
 }
 
 interface Request {
@@ -27,7 +32,9 @@ export class McpConnection {
   readonly #connectTimeout: number
   readonly #onOpen: (client: Client) => Promise<void>
   #open: Promise<Open> | undefined
-  #isClosed = false
+  /** Left, but still answering what it was asked before. */
+  readonly #left = new Set<Open>()
+  readonly #closing = new AbortController()
   #lastWords = ''
 
   /** `onOpen` is told about every new connection before it is used. */
@@ -49,48 +56,68 @@ export class McpConnection {
 
   /** The open connection; opens one, once for all who ask, when there is none. */
   open(signal?: AbortSignal): Promise<Open> {
-    if (this.#isClosed) {
+    if (this.#closing.signal.aborted) {
       const message = `The MCP server ${this.name} was closed; call mcpTools again for a new connection.`
       return Promise.reject(new RathError('mcp-unreachable', message))
     }
-    this.#open ??= this.#connect(signal).catch(error => {
-      this.#open = undefined
-      throw error
-    })
-    return this.#open
+    if (this.#open) return this.#open
+    const leave = () => {
+      if (this.#open === opening) this.#open = undefined
+    }
+    const opening = this.#connect(signal, leave)
+    this.#open = opening
+    opening.catch(leave)
+    return opening
   }
 
   /** Sends a request and gives its raw result. Everything it rejects with comes from the SDK, the server or the network. */
   async request(request: Request, options: RequestOptions): Promise<unknown> {
     const open = await this.open()
     try {
-      return await open.client.request(request, anything, options)
+      return await this.#send(request, options, open)
     } catch (error) {
       if (!isForgotten(error, open)) throw error
       // The server was restarted and does not know this session: it has not done anything, so asking again is safe.
-      await this.#forget(open)
-      return (await this.open()).client.request(request, anything, options)
+      return this.#send(request, options, await this.open())
     }
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true
+    this.#closing.abort(new Error('it was closed'))
     const open = await this.#open?.catch(() => undefined)
     this.#open = undefined
-    if (open) await closeOpen(open)
+    await Promise.all([...this.#left, ...(open ? [open] : [])].map(closeOpen))
   }
 
-  async #connect(signal: AbortSignal | undefined): Promise<Open> {
+  async #send(request: Request, options: RequestOptions, open: Open): Promise<unknown> {
+    open.running++
+    try {
+      return await open.client.request(request, anything, options)
+    } catch (error) {
+      if (isForgotten(error, open)) {
+        open.leave()
+        this.#left.add(open)
+      }
+      throw error
+    } finally {
+      open.running--
+      // Not before its last answer: to end it sooner would fail calls that may well have happened.
+      if (open.running === 0 && this.#left.has(open)) void closeOpen(open).then(() => this.#left.delete(open))
+    }
+  }
+
+  async #connect(signal: AbortSignal | undefined, leave: () => void): Promise<Open> {
     const sdk = await import('@modelcontextprotocol/client')
     const transport = transportFor(this.#server, sdk)
     const client = new sdk.Client({ name: 'openrath', version: '0' }, { capabilities: {} })
-    const open = { client, transport }
+    const open = { client, transport, running: 0, leave }
     client.onclose = () => {
       if (transport instanceof ProcessTransport) this.#lastWords = transport.lastWords
-      this.#open = undefined
+      leave()
     }
+    using abort = new LinkedAbort(this.#closing.signal, signal)
     try {
-      await client.connect(transport, { timeout: this.#connectTimeout, ...(signal && { signal }) })
+      await client.connect(transport, { timeout: this.#connectTimeout, signal: abort.signal })
       await this.#onOpen(client)
       return open
     } catch (error) {
@@ -104,11 +131,6 @@ export class McpConnection {
     const said = words === '' ? '' : ` It said: ${words}`
     const check = 'url' in this.#server ? 'the address and the headers' : 'the command and what it prints'
     return `The MCP server ${this.name} could not be reached (${describeThrown(error)}); check ${check}.${said}`
-  }
-
-  async #forget(open: Open): Promise<void> {
-    if ((await this.#open?.catch(() => undefined)) === open) this.#open = undefined
-    await closeOpen(open)
   }
 }
 

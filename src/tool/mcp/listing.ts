@@ -1,6 +1,6 @@
 import { digestOf } from '../../base/digest.ts'
 import { show } from '../../base/errors.ts'
-import { isPlainObject, type Json, type JsonObject } from '../../base/json.ts'
+import { isJson, isPlainObject, type Json, type JsonObject } from '../../base/json.ts'
 import { compileSchema, schemaProblems, type Validate, withoutPatterns } from '../json-schema.ts'
 import { matchesAny } from '../policy/match.ts'
 import type { Effect } from '../spec.ts'
@@ -93,13 +93,19 @@ function readTool(
   }
 }
 
+/** Of a request to a model, around the schema in it: what they leave of the depth that JSON may have is for the schema. */
+const levelsAround = 8
+
 function usable(
   schema: unknown,
   what: string,
   warnings: string[],
   mustBeObject: boolean,
 ): JsonObject | undefined {
-  const problems = [...schemaProblems(schema)]
+  const isShallow = isJson(schema, levelsAround)
+  const problems = isShallow
+    ? [...schemaProblems(schema)]
+    : [{ path: 'schema', message: 'is nested too deeply' }]
   if (mustBeObject && isPlainObject(schema) && schema.type !== 'object') {
     problems.push({ path: 'schema.type', message: `must be "object", not ${show(schema.type)}` })
   }

@@ -117,10 +117,17 @@ class ServerTools implements McpTools {
   async #opened(client: Client): Promise<void> {
     this.#name = this.#options.name ?? client.getServerVersion()?.name ?? this.#name
     let listing = Promise.resolve()
+    let isNext = false
     client.setNotificationHandler('notifications/tools/list_changed', () => {
+      // A list that is about to be asked for shows this change too.
+      if (isNext) return
+      isNext = true
       // One after the other, so that the last list wins. One that cannot be had leaves the old list, and says so.
       listing = listing
-        .then(() => this.#list(client))
+        .then(() => {
+          isNext = false
+          return this.#list(client)
+        })
         .catch(error => {
           this.#warnings = [
             ...this.#warnings,

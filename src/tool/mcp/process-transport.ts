@@ -23,6 +23,9 @@ export class ProcessTransport implements Transport {
   readonly #program: McpProgram
   readonly #sdk: Sdk
   readonly #buffer: InstanceType<Sdk['ReadBuffer']>
+  /** A line that has not ended: read with its end, since to look for that in all of it again with every piece takes for ever. */
+  #pieces: Buffer[] = []
+  #pieced = 0
   #child: Child | undefined
   #ended: Promise<void> = Promise.resolve()
   #isOver = false
@@ -98,6 +101,7 @@ export class ProcessTransport implements Transport {
         clearTimeout(timer)
         for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
         this.#buffer.clear()
+        this.#pieces = []
         this.onclose?.()
         resolve()
       }
@@ -115,8 +119,14 @@ export class ProcessTransport implements Transport {
   }
 
   #receive(data: Buffer): void {
+    this.#pieces.push(data)
+    this.#pieced += data.length
+    if (!data.includes('\n') && this.#pieced <= largestMessage) return
+    const lines = Buffer.concat(this.#pieces)
+    this.#pieces = []
+    this.#pieced = 0
     try {
-      this.#buffer.append(data)
+      this.#buffer.append(lines)
     } catch (error) {
       this.onerror?.(error as Error)
       if (this.#child) killGroup(this.#child, 'SIGKILL')

@@ -44,6 +44,7 @@ export async function commandRefusal(
 /** Commands that change the folder, their own or that of what they start. */
 function moves({ name, args }: ShellCommand): boolean {
   if (/(^|\/)(cd|pushd|popd|chroot)$/.test(name)) return true
+  if (/(^|\/)find$/.test(name)) return args.some(word => /^-(exec|ok)dir$/.test(word ?? ''))
   return (
     /(^|\/)(env|sudo)$/.test(name) &&
     args.some(word => /^(-[a-zA-Z]*[CDR]|--chdir|--chroot)/.test(word ?? ''))

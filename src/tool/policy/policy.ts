@@ -1,10 +1,11 @@
 import { resolve } from 'node:path'
 import { type RathError, show } from '../../base/errors.ts'
-import { isPlainObject, type Json, type Problem, refuse } from '../../base/json.ts'
+import { isPlainObject, type Json, refuse } from '../../base/json.ts'
 import type { Session } from '../../session/session.ts'
 import { commandRefusal } from './command-rule.ts'
 import { matchesAny, matchesGlob, matchesValue, valuesAt } from './match.ts'
 import { type AskFiles, isInside, type PathFiles } from './path-root.ts'
+import { problemsOf } from './problems.ts'
 import type { CallRule, CommandRule, PathRule, PolicyCall, PolicyRules } from './rules.ts'
 
 /**
@@ -30,7 +31,14 @@ export interface PolicyContext {
 
 export function policy(rules: PolicyRules): Policy {
   refuse('invalid-argument', 'The policy cannot be used', problemsOf(rules))
-  return Object.freeze({ layers: Object.freeze([Object.freeze({ ...rules })]) })
+  return Object.freeze({ layers: Object.freeze([kept(rules)]) })
+}
+
+/** A copy that nobody can change: a list that is emptied later would allow what it denied. */
+function kept<T>(value: T): T {
+  if (Array.isArray(value)) return Object.freeze(value.map(kept)) as T
+  if (!isPlainObject(value)) return value
+  return Object.freeze(Object.fromEntries(Object.entries(value).map(([key, own]) => [key, kept(own)]))) as T
 }
 
 /** What either denies is denied, and what either asks about is asked. How a fork's or a sub-agent's own policy joins the one it inherits. */
@@ -45,18 +53,42 @@ export async function checkPolicy(
 ): Promise<PolicyVerdict> {
   let question: string | undefined
   for (const rules of layers) {
-    try {
-      const reason = await refusalOf(rules, call, context)
-      if (reason !== undefined) return { kind: 'deny', reason: named(rules, reason) }
-      const asks = rules.approval?.find(rule => fits(rule, call, 'any'))
-      if (asks !== undefined) question ??= reasonOf(asks) ?? `The policy asks about ${call.tool}.`
-    } catch (error) {
-      // A rule that cannot be evaluated has not let the call through.
-      const message = (error as RathError | undefined)?.message ?? show(error)
-      return { kind: 'deny', reason: named(rules, `a rule failed: ${message}`) }
-    }
+    const reason = await reasonIn(rules, async () => {
+      const refusal = await refusalOf(rules, call, context)
+      const asks = refusal === undefined && rules.approval?.find(rule => fits(rule, call, 'any'))
+      if (asks) question ??= reasonOf(asks) ?? `The policy asks about ${call.tool}.`
+      return refusal
+    })
+    if (reason !== undefined) return { kind: 'deny', reason }
   }
   return question === undefined ? { kind: 'allow' } : { kind: 'ask', question }
+}
+
+/** Why the rules that look at files refuse a call; what they see may have changed since the call was checked. */
+export async function checkFiles(
+  { layers }: Policy,
+  call: PolicyCall,
+  context: PolicyContext,
+): Promise<string | undefined> {
+  for (const rules of layers) {
+    const reason = await reasonIn(rules, () => fileRefusal(rules, call, context))
+    if (reason !== undefined) return reason
+  }
+  return undefined
+}
+
+/** A rule that cannot be evaluated has not let the call through. */
+async function reasonIn(
+  rules: PolicyRules,
+  check: () => Promise<string | undefined>,
+): Promise<string | undefined> {
+  try {
+    const reason = await check()
+    return reason === undefined ? undefined : named(rules, reason)
+  } catch (error) {
+    const message = (error as RathError | undefined)?.message ?? show(error)
+    return named(rules, `a rule failed: ${message}`)
+  }
 }
 
 async function refusalOf(
@@ -69,6 +101,21 @@ async function refusalOf(
   if (rules.allow && !rules.allow.some(rule => fits(rule, call, 'all'))) {
     return `${call.tool} with these arguments is not among the calls allowed`
   }
+  const reason = await fileRefusal(rules, call, context)
+  if (reason !== undefined) return reason
+  for (const { tool, most } of rules.calls ?? []) {
+    if (matchesAny(tool, call.tool) && countOf(tool, context) >= most) {
+      return `${[tool].flat().join(', ')} may be called ${most} times in a session, and was`
+    }
+  }
+  return undefined
+}
+
+async function fileRefusal(
+  rules: PolicyRules,
+  call: PolicyCall,
+  context: PolicyContext,
+): Promise<string | undefined> {
   for (const rule of rules.paths ?? []) {
     const reason = matchesAny(rule.tool, call.tool) && (await pathRefusal(rule, call.args, context))
     if (reason) return reason
@@ -76,11 +123,6 @@ async function refusalOf(
   for (const rule of rules.commands ?? []) {
     const reason = matchesAny(rule.tool, call.tool) && (await lineRefusal(rule, call.args, context))
     if (reason) return reason
-  }
-  for (const { tool, most } of rules.calls ?? []) {
-    if (matchesAny(tool, call.tool) && countOf(tool, context) >= most) {
-      return `${[tool].flat().join(', ')} may be called ${most} times in a session, and was`
-    }
   }
   return undefined
 }
@@ -112,7 +154,9 @@ async function lineRefusal(
 ): Promise<string | undefined> {
   for (const line of textsAt(args, rule.argument ?? 'cmd')) {
     if (line === undefined) return 'a command is not a string'
-    const [cwd = '.'] = textsAt(args, rule.cwd ?? 'cwd')
+    const folders = textsAt(args, rule.cwd ?? 'cwd')
+    if (folders.includes(undefined)) return 'the folder of a command is not a string'
+    const [cwd = '.'] = folders
     const reason = await commandRefusal(line, cwd, rule, () => filesOf(context))
     if (reason !== undefined) return reason
   }
@@ -170,45 +214,4 @@ function reasonOf(rule: CallRule): string | undefined {
 
 function named(rules: PolicyRules, reason: string): string {
   return rules.name === undefined ? reason : `${reason} (policy ${rules.name})`
-}
-
-const parts = ['name', 'allow', 'deny', 'approval', 'paths', 'commands', 'calls']
-
-/** A misspelt rule would allow silently, so an unknown field is a mistake. */
-function problemsOf(rules: unknown): Problem[] {
-  if (!isPlainObject(rules)) return [{ path: 'policy', message: `must be an object, not ${show(rules)}` }]
-  const problems: Problem[] = []
-  for (const [key, value] of Object.entries(rules)) {
-    if (!parts.includes(key)) {
-      problems.push({ path: key, message: `is not a part of a policy (known: ${parts.join(', ')})` })
-    } else if (key !== 'name' && value !== undefined && !Array.isArray(value)) {
-      problems.push({ path: key, message: `must be an array, not ${show(value)}` })
-    } else if (key !== 'name') {
-      for (const [i, rule] of ((value ?? []) as unknown[]).entries()) {
-        const message = problemOf(key, rule)
-        if (message !== undefined) problems.push({ path: `${key}[${i}]`, message })
-      }
-    }
-  }
-  return problems
-}
-
-function problemOf(key: string, rule: unknown): string | undefined {
-  const isCallRule = key === 'allow' || key === 'deny' || key === 'approval'
-  if (isCallRule && typeof rule === 'string') return undefined
-  if (!isPlainObject(rule)) return `must be ${isCallRule ? 'a name or ' : ''}an object, not ${show(rule)}`
-  const known = fieldsOf[isCallRule ? 'call' : key] as readonly string[]
-  const unknown = Object.keys(rule).find(field => !known.includes(field))
-  if (unknown !== undefined) return `${show(unknown)} is not a field of it (known: ${known.join(', ')})`
-  if (rule.tool === undefined) return 'must name its tool'
-  if (key === 'paths' && !(Array.isArray(rule.roots) && rule.roots.length > 0)) return 'must have roots'
-  if (key === 'calls' && !(typeof rule.most === 'number' && rule.most >= 0)) return 'must have most, a number'
-  return undefined
-}
-
-const fieldsOf: { readonly [part: string]: readonly string[] } = {
-  call: ['tool', 'when', 'reason'],
-  paths: ['tool', 'argument', 'roots', 'base'],
-  commands: ['tool', 'argument', 'allow', 'deny', 'variables', 'redirects', 'cwd'],
-  calls: ['tool', 'most'],
 }

@@ -1,4 +1,6 @@
 import type { Command, ParsedScript, Redirection, SyntaxNode, Word, WordPart } from 'unbash'
+import { readTwoWays } from './dialects.ts'
+import { variableSetBy } from './variables.ts'
 import { unwrap } from './wrappers.ts'
 
 /** One program that a command line would start, or a builtin that it would call. */
@@ -31,13 +33,8 @@ const maximumDepth = 8
 export async function readShell(source: string): Promise<ShellScript> {
   const reader = new Reader(await import('unbash'))
   reader.read(source, 0)
+  reader.refuseHidden()
   return reader
-}
-
-/** Text that looks like a substitution but is quoted, and something that evaluates text: together they can hide a command. */
-interface Signs {
-  hidden: boolean
-  evaluates: boolean
 }
 
 class Reader implements ShellScript {
@@ -45,6 +42,9 @@ class Reader implements ShellScript {
   readonly assignments: string[] = []
   readonly redirects: (string | undefined)[] = []
   readonly #unbash: Unbash
+  /** Text that looks like a substitution but is quoted, and something that evaluates text: together they can hide a command. */
+  #hides = false
+  #evaluates = false
 
   constructor(unbash: Unbash) {
     this.#unbash = unbash
@@ -53,23 +53,31 @@ class Reader implements ShellScript {
   read(source: string, depth: number): void {
     if (depth > maximumDepth) throw new ShellProblem('it is nested too deeply')
     if (source.includes('\0')) throw new ShellProblem('it holds a NUL character')
-    const signs: Signs = { hidden: false, evaluates: false }
-    this.#visit(this.#unbash.parse(source), depth, signs)
-    if (signs.hidden && signs.evaluates) {
+    this.#visit(this.#unbash.parse(source), depth, source)
+  }
+
+  refuseHidden(): void {
+    if (this.#hides && this.#evaluates) {
       throw new ShellProblem('it quotes a command substitution where bash may evaluate text')
     }
   }
 
-  #visit(node: SyntaxNode, depth: number, signs: Signs): void {
+  /** `outer` is the text that the positions of a node count in. */
+  #visit(node: SyntaxNode, depth: number, outer: string): void {
+    const source = node.type === 'Script' ? (node.source ?? outer) : outer
+    const difference = readTwoWays(node, source, this.#unbash)
+    if (difference !== undefined) throw new ShellProblem(difference)
+    const variable = variableSetBy(node)
+    if (variable !== undefined) this.assignments.push(variable)
     switch (node.type) {
       case 'Script':
         refuseErrors(node)
         break
       case 'Command':
-        this.#command(node, depth, signs)
+        this.#command(node, depth)
         break
       case 'Assignment':
-        this.assignments.push(node.name)
+        this.#evaluates ||= node.index !== undefined
         break
       case 'Redirect':
         this.#redirect(node)
@@ -80,48 +88,53 @@ class Reader implements ShellScript {
         if (node.script === undefined) throw new ShellProblem(`${node.text} cannot be parsed`)
         break
       case 'ParameterExpansion':
-        signs.evaluates ||= node.prefix === '!' || node.operation?.type === 'Transform'
+        this.#evaluates ||=
+          node.prefix === '!' || node.index !== undefined || node.operation?.type === 'Transform'
         if (node.operation?.type === 'Unknown') throw new ShellProblem(`${node.text} cannot be parsed`)
         break
-      case 'ArithmeticExpansion':
       case 'ArithmeticCommand':
+        // To a shell without arithmetic commands it is a subshell in a subshell.
+        this.read(node.body, depth + 1)
+        this.#evaluates = true
+        break
+      case 'ArithmeticExpansion':
       case 'ArithmeticFor':
       case 'TestCommand':
-        signs.evaluates = true
+        this.#evaluates = true
         break
       case 'Literal':
       case 'SingleQuoted':
       case 'AnsiCQuoted':
-        signs.hidden ||= looksLikeSubstitution(node.value)
+        this.#hides ||= looksLikeSubstitution(node.value)
         break
       case 'Word':
-        if (node.parts === undefined) signs.hidden ||= looksLikeSubstitution(node.value)
+        if (node.parts === undefined) this.#hides ||= looksLikeSubstitution(node.value)
         break
     }
-    this.#unbash.forEachChild(node, child => this.#visit(child, depth, signs))
+    this.#unbash.forEachChild(node, child => this.#visit(child, depth, source))
   }
 
-  #command({ name, args }: Command, depth: number, signs: Signs): void {
+  #command({ name, args }: Command, depth: number): void {
     if (name === undefined) return
     const words = [name, ...args].map(word => (word.type === 'Word' ? staticText(word) : word.text))
-    this.#run(words, depth, signs)
+    this.#run(words, depth)
   }
 
   /** Takes down one command, and whatever it starts in turn. */
-  #run(words: readonly (string | undefined)[], depth: number, signs: Signs): void {
+  #run(words: readonly (string | undefined)[], depth: number): void {
     const [name, ...args] = words
-    if (name === undefined || name === '' || name.startsWith('~')) {
+    if (name === undefined || name === '' || /^[~-]/.test(name)) {
       throw new ShellProblem('the name of a command is only known when it runs')
     }
     this.commands.push({ name, args })
-    signs.evaluates ||= evaluators.has(name)
+    this.#evaluates ||= evaluators.has(name)
     const inner = unwrap(name, args)
     if (inner === undefined) return
     if (inner.kind === 'unknown') throw new ShellProblem(`${name}: ${inner.why}`)
     if (inner.kind === 'script') this.read(inner.source, depth + 1)
     else {
       this.assignments.push(...inner.assignments)
-      this.#run(inner.words, depth, signs)
+      this.#run(inner.words, depth)
     }
   }
 
@@ -133,9 +146,9 @@ class Reader implements ShellScript {
   }
 }
 
-/** Builtins that take text as an arithmetic expression or a subscript, in which bash runs substitutions. */
+/** Builtins that take text as an arithmetic expression, a subscript or a prompt, in which bash runs substitutions. */
 const evaluators = new Set(
-  'test [ let declare typeset local export readonly read printf unset mapfile readarray wait'.split(' '),
+  'test [ let declare typeset local export readonly read printf unset mapfile readarray wait set'.split(' '),
 )
 
 function refuseErrors(script: ParsedScript): void {

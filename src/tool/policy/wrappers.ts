@@ -14,14 +14,20 @@ export function unwrap(name: string, args: Words): Inner | undefined {
   if (bare === 'trap') return trap(args)
   if (bare === 'find') return find(args)
   if (bare === 'command' && /^-[vV]$/.test(args[0] ?? '')) return undefined
-  if (opaque.has(bare)) return unknown('it runs what cannot be seen here')
+  if (opaque.has(bare) || (fillers.has(bare) && args.some(mayCallBack)))
+    return unknown('it runs what cannot be seen here')
   const wrapper = Object.hasOwn(wrappers, bare) ? wrappers[bare] : undefined
   return wrapper && throughOptions(args, wrapper)
 }
 
 const shells = new Set(['sh', 'bash', 'dash', 'zsh', 'ksh', 'ash', 'mksh', 'rbash'])
-/** Commands whose work is a file, a terminal or a language of its own that this reader does not follow. */
-const opaque = new Set(['source', '.', 'su', 'script', 'parallel', 'watch', 'flock', 'coproc', 'bind', 'fc'])
+/** Commands whose work is a file, a terminal or a language of its own, or to make a name stand for another command. */
+const opaque = new Set(
+  'source . su script parallel watch flock coproc bind fc alias hash enable complete compgen'.split(' '),
+)
+/** With `-C` they call a command for every few lines. */
+const fillers = new Set(['mapfile', 'readarray'])
+const mayCallBack = (word: string | undefined) => word === undefined || /^-[a-zA-Z]*C/.test(word)
 
 interface Wrapper {
   /** Options without a value: letters, and long names. */
@@ -62,7 +68,7 @@ const wrappers: { readonly [name: string]: Wrapper } = {
   chroot: { values: 'groups userspec', words: 1 },
   xargs: {
     flags: '0 o p r t x null no-run-if-empty verbose interactive exit open-tty',
-    values: 'a d E I L n P s arg-file delimiter max-args max-chars max-procs',
+    values: 'a d E L n P s arg-file delimiter max-args max-chars max-procs',
     optional: true,
     fills: true,
   },
@@ -85,6 +91,11 @@ function throughOptions(args: Words, wrapper: Wrapper): Inner | undefined {
       continue
     }
     if (!word.startsWith('-')) break
+    if (wrapper.fills && word.startsWith('-I')) {
+      if (word === '-I') at++
+      if (!/^(-I)?{}$/.test(args[at] ?? '')) return unknown('another placeholder than {} is not followed')
+      continue
+    }
     // `env -` empties the environment; elsewhere a lone dash has no meaning to rely on.
     if (word === '-' && wrapper !== wrappers.env) return unknown('a lone - is not known here')
     const option = readOption(word, flags, values)
@@ -99,10 +110,8 @@ function throughOptions(args: Words, wrapper: Wrapper): Inner | undefined {
   const words = args.slice(at)
   if (words.length === 0 && wrapper.optional) return undefined
   if (words.length === 0) return unknown('no command follows')
-  if (wrapper.fills && (replacesOther(args.slice(0, at)) || isFilledScript(words))) {
-    return unknown('its input may become a script')
-  }
-  return { kind: 'words', words, assignments }
+  if (!wrapper.fills) return { kind: 'words', words, assignments }
+  return isFilled(words) ? unknown('its input may become a script') : filled([...words, '{}'])
 }
 
 /** `-n5`, `-n 5`, `-abc`, `--name`, `--name=value`, and `-5` for the number that `nice` takes. */
@@ -133,8 +142,8 @@ function shell(args: Words): Inner {
   for (; at < args.length; at++) {
     const word = args[at]
     if (word === undefined) return unknown('an option is only known when it runs')
-    if (!/^[-+]/.test(word) || word === '-') break
-    if (word === '--') {
+    if (!/^[-+]/.test(word)) break
+    if (word === '--' || word === '-') {
       at++
       break
     }
@@ -160,6 +169,7 @@ function script(words: Words): Inner {
 /** `trap script SIGNAL …`; a dash or nothing in place of the script resets the trap. */
 function trap(args: Words): Inner | undefined {
   const words = args[0] === '--' ? args.slice(1) : args
+  if (words.includes(undefined)) return script(words)
   if (words.length < 2 || words[0] === '-' || words[0] === '' || words[0] === '-p') return undefined
   return script(words.slice(0, 1))
 }
@@ -172,25 +182,21 @@ function find(args: Words): Inner | undefined {
   const first = args.findIndex(isAction)
   if (first < 0) return undefined
   const rest = args.slice(first + 1)
-  const end = rest.findIndex(word => word === ';' || word === '+')
+  const end = rest.findIndex((word, i) => word === ';' || (word === '+' && rest[i - 1] === '{}'))
   if (end < 1) return unknown('its command has no end')
   if (rest.slice(end).some(isAction)) return unknown('it runs several commands')
   const words = rest.slice(0, end)
-  if (isFilledScript(words)) return unknown('a file name may become a script')
-  return { kind: 'words', words, assignments: [] }
+  return isFilled(words) ? unknown('a file name may become a script') : filled(words)
 }
 
-/** True when `xargs` is told another placeholder than `{}`, which is the one looked for below. */
-function replacesOther(options: Words): boolean {
-  return options.some((word, i) => {
-    if (!word?.startsWith('-I')) return false
-    return (word.length > 2 ? word.slice(2) : options[i + 1]) !== '{}'
-  })
+/** True when a placeholder would be put into a longer text, which may be a script, where a file's name becomes code. */
+function isFilled(words: Words): boolean {
+  return words.some(word => word !== '{}' && word?.includes('{}'))
 }
 
-/** True when a placeholder would be put into the text of a script, where a file's name becomes code. */
-function isFilledScript(words: Words): boolean {
-  return words.some(word => word !== undefined && word !== '{}' && word.includes('{}')) || words[0] === '{}'
+/** What takes the place of `{}` is a word, or several, that only the run knows. */
+function filled(words: Words): Inner {
+  return { kind: 'words', words: words.map(word => (word === '{}' ? undefined : word)), assignments: [] }
 }
 
 function unknown(why: string): Inner {

@@ -3,6 +3,7 @@
  * does is chosen by its first argument, and by the tool that is called.
  */
 import { spawn } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 
 const [mode = 'tools', note] = process.argv.slice(2)
@@ -34,9 +35,12 @@ const tools: Record<string, object> = {
     inputSchema: object,
     outputSchema: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
   },
+  flood: { inputSchema: object },
+  lists: { inputSchema: object },
   bad_output: { inputSchema: object, outputSchema: { type: 'nothing' } },
 }
 const cancelled: unknown[] = []
+let lists = 0
 
 if (mode === 'exits') {
   process.stderr.write('cannot find my licence\n')
@@ -50,11 +54,15 @@ if (mode === 'grandchild') {
 if (mode === 'clash') Object.assign(tools, { 'a b': { inputSchema: object }, 'a.b': { inputSchema: object } })
 // Something to keep it alive when its input is closed.
 if (note === 'stubborn') setInterval(() => {}, 1000)
+// Says nothing; `once` begins to with its second start, which the file tells it of.
+const isMute = mode === 'mute' || (mode === 'once' && existsSync(note as string))
+if (mode === 'once') writeFileSync(note as string, '')
 if (mode === 'noisy') process.stdout.write('Listening for connections...\n{ not json\n')
 
 const page = (cursor = '0') => {
   const names = Object.keys(tools)
   const at = Number(cursor)
+  if (at === 0) lists++
   const listed = names.slice(at, at + 4).map(name => ({ name, description: `does ${name}`, ...tools[name] }))
   const nextCursor = mode === 'endless' ? '0' : at + 4 < names.length ? String(at + 4) : undefined
   return { tools: listed, nextCursor }
@@ -78,6 +86,14 @@ const call = (id: unknown, name: string, args: Record<string, unknown>) => {
       tools[`added_${Object.keys(tools).length}`] = { inputSchema: object }
       send({ method: 'notifications/tools/list_changed' })
       return answer(text('added'))
+    case 'flood':
+      for (let i = 0; i < 100; i++) {
+        tools[`flooded_${i}`] = { inputSchema: object }
+        send({ method: 'notifications/tools/list_changed' })
+      }
+      return answer(text('flooded'))
+    case 'lists':
+      return answer(text(String(lists)))
     case 'cancelled':
       return answer({ content: [], structuredContent: cancelled })
     case 'parts':
@@ -110,7 +126,7 @@ const call = (id: unknown, name: string, args: Record<string, unknown>) => {
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, method, params } = JSON.parse(line)
-  if (method === 'initialize' && mode !== 'mute') {
+  if (method === 'initialize' && !isMute) {
     const capabilities = { tools: { listChanged: true } }
     const serverInfo = { name: 'odd', version: '1' }
     send({ id, result: { protocolVersion: params.protocolVersion, capabilities, serverInfo } })
