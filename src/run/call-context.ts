@@ -3,7 +3,7 @@ import { newId } from '../base/ids.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import { lineage } from '../session/lineage.ts'
 import type { Session } from '../session/session.ts'
-import { narrow, type Policy } from '../tool/policy/policy.ts'
+import { checkMade, narrow, type Policy } from '../tool/policy/policy.ts'
 import { Budget } from './budget.ts'
 import type { CallOptions, RunContext } from './context.ts'
 import { EventStream } from './event-stream.ts'
@@ -133,5 +133,6 @@ function budgetIn(outer: Budget | undefined, options: CallOptions | undefined): 
 
 /** What both allow. */
 function narrowed(outer: Policy | undefined, inner: Policy | undefined): Policy | undefined {
-  return outer && inner ? narrow(outer, inner) : (inner ?? outer)
+  if (inner === undefined) return outer
+  return outer ? narrow(outer, inner) : checkMade(inner)
 }

@@ -75,3 +75,11 @@ describe('a path rule', () => {
     expect(kinds).toEqual(['denied', 'denied', 'value'])
   })
 })
+
+it('is refused when it was not made with policy()', async () => {
+  const rules = { deny: ['run_command'] } as never
+  const { agent } = agentWith(['done'], { policy: rules })
+  expect(() => agent(ask())).toThrow(/is no policy; make one of the rules: policy\(\{ deny/)
+  const { agent: own } = agentWith(['done'], { policy: policy({ deny: ['x'] }) })
+  expect(() => own(ask(), { policy: rules })).toThrow(/is no policy/)
+})

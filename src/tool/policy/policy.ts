@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { type RathError, show } from '../../base/errors.ts'
+import { RathError, show } from '../../base/errors.ts'
 import { isPlainObject, type Json, refuse } from '../../base/json.ts'
 import type { Session } from '../../session/session.ts'
 import { commandRefusal } from './command-rule.ts'
@@ -43,7 +43,17 @@ function kept<T>(value: T): T {
 
 /** What either denies is denied, and what either asks about is asked. How a fork's or a sub-agent's own policy joins the one it inherits. */
 export function narrow(one: Policy, other: Policy): Policy {
+  for (const given of [one, other]) checkMade(given)
   return Object.freeze({ layers: Object.freeze([...new Set([...one.layers, ...other.layers])]) })
+}
+
+/** Rules that were not made into a policy would be no rules at all. */
+export function checkMade(given: Policy): Policy {
+  if (Array.isArray((given as Policy | null)?.layers)) return given
+  throw new RathError(
+    'invalid-argument',
+    `${show(given)} is no policy; make one of the rules: policy({ deny: ['run_command'] }).`,
+  )
 }
 
 export async function checkPolicy(
