@@ -98,7 +98,7 @@ class EventQueue implements AsyncIterableIterator<RunEvent> {
   next(): Promise<Next> {
     if (this.#next < this.#events.length) {
       const value = this.#events[this.#next++] as RunEvent
-      if (this.#next === this.#events.length) this.#clear()
+      if (this.#next * 2 >= this.#events.length) this.#drop(this.#next)
       return Promise.resolve({ value, done: false })
     }
     if (this.#ended) return this.#done()
@@ -106,7 +106,7 @@ class EventQueue implements AsyncIterableIterator<RunEvent> {
   }
 
   return(): Promise<Next> {
-    this.#clear()
+    this.#drop(this.#events.length)
     this.#left = true
     this.#leave()
     this.end()
@@ -117,8 +117,9 @@ class EventQueue implements AsyncIterableIterator<RunEvent> {
     return this
   }
 
-  #clear(): void {
-    this.#events = []
+  /** Lets go of the first so many: whoever is always behind must not hold on to all that was ever told. */
+  #drop(count: number): void {
+    this.#events = this.#events.slice(count)
     this.#next = 0
   }
 
