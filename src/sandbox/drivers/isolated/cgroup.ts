@@ -1,7 +1,7 @@
-import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { newId } from '../../../base/ids.ts'
+import { newId, timeOf } from '../../../base/ids.ts'
 
 /** A group of processes that the kernel counts together. */
 export interface Cgroup {
@@ -23,6 +23,7 @@ export function makeCgroup({ memory, processes }: CgroupLimits): Cgroup | undefi
   for (const { folders, files } of places()) {
     const name = `openrath-${process.pid}-${newId()}`
     const made: string[] = []
+    for (const folder of folders) dropLeft(folder)
     try {
       for (const folder of folders) {
         mkdirSync(join(folder, name))
@@ -113,6 +114,39 @@ function drop(folders: readonly string[]): boolean {
     }
   }
   return isGone
+}
+
+const looked = new Set<string>()
+/** A group is made before its first process is in it. */
+const surelyUsed = 60_000
+
+/** Takes away what killed processes left, once for each folder. The kernel keeps a group that has processes. */
+function dropLeft(folder: string): void {
+  if (looked.has(folder)) return
+  looked.add(folder)
+  for (const name of namesIn(folder)) {
+    const [, pid, id = ''] = /^openrath-(\d+)-(.+)$/.exec(name) ?? []
+    const made = timeOf(id)
+    if (made !== undefined && made < Date.now() - surelyUsed && hasEnded(Number(pid)))
+      drop([join(folder, name)])
+  }
+}
+
+function hasEnded(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH'
+  }
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
 }
 
 function text(path: string): string {
