@@ -1,6 +1,15 @@
 import { hash } from 'node:crypto'
 import { generateText, jsonSchema, tool as sdkTool, stepCountIs, streamText } from 'ai'
-import { Agent, type ChunkInput, configure, openStore, Session, tool } from 'openrath'
+import {
+  Agent,
+  type ChunkInput,
+  configure,
+  createRuntime,
+  openStore,
+  type Runtime,
+  Session,
+  tool,
+} from 'openrath'
 import { type Bench, compareTime, type Line, ratioAtMost, type Task } from './harness.ts'
 import { manyDeltas, zeroLatency } from './support/zero-latency.ts'
 
@@ -66,6 +75,7 @@ async function rounds(report: Report): Promise<void> {
           { rounds: 5 },
         ),
       )
+    if (history === 10) await withKeys(report, past, many, times)
     report(
       await compareTime(
         `… beside the hand-written floor`,
@@ -79,14 +89,34 @@ async function rounds(report: Report): Promise<void> {
   }
 }
 
-function ourRounds(past: Session, many: number, times: number): Task {
+/** Whoever has keys in the environment has them looked for in everything that is written. */
+async function withKeys(report: Report, past: Session, many: number, times: number): Promise<void> {
+  const secrets = Object.fromEntries(
+    ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GITHUB_TOKEN'].map(name => [name, `sk-${name}-0123456789`]),
+  )
+  await using runtime = createRuntime({ store: await openStore('memory:', { secrets }) })
+  report(
+    await compareTime(
+      '… with three keys to keep out',
+      { ...ourRounds(past, many, times, runtime), name: 'openrath, with keys' },
+      ourRounds(past, many, times),
+      { rounds: 5, warmUps: 10 },
+    ),
+  )
+}
+
+function ourRounds(past: Session, many: number, times: number, runtime?: Runtime): Task {
   const agent = new Agent('Be brief.', {
     model: zeroLatency(many),
     tools: [add],
     builtins: false,
     maxRounds: many + 1,
   })
-  return { name: 'openrath', operations: times * (many + 1), run: () => inTurn(times, () => agent(past)) }
+  return {
+    name: 'openrath',
+    operations: times * (many + 1),
+    run: () => inTurn(times, () => agent(past, runtime && { runtime })),
+  }
 }
 
 function sdkRounds(past: Session, many: number, times: number): Task {
