@@ -14,6 +14,13 @@ const lines: readonly (readonly [level: string, bench: string, line: string, our
   ['… with 100 sessions at once', 'store', 'append, sqlite, full, 100 sessions at a time', 'per append'],
   ['… on PostgreSQL, `full`', 'store', 'append, postgres, full, one at a time', 'per append'],
   ['… with 100 sessions at once', 'store', 'append, postgres, full, 100 sessions at a time', 'per append'],
+  [
+    "an agent's round, an answer and a tool, all of it on the record: `memory:`",
+    'loop',
+    'tool round, history of 10 chunks',
+    'openrath',
+  ],
+  ['… behind 10,000 chunks', 'loop', 'tool round, history of 10000 chunks', 'openrath'],
   ['an effect on the record: `memory:`', 'journal', 'an effect, memory', 'through the door'],
   [
     '… that outlives the process and a power cut: SQLite, `full`',
