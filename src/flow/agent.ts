@@ -8,6 +8,7 @@ import { runLoop } from '../run/loop.ts'
 import { AgentMemory, type RecallOptions, type RememberOptions } from '../run/memory/agent-memory.ts'
 import type { CommitMemoryOptions } from '../run/memory/commit.ts'
 import { checkMemory } from '../run/memory/memories.ts'
+import { checkRecall } from '../run/memory/recall-policy.ts'
 import { invalidOutput, type OutputSpec, outputSpec } from '../run/output.ts'
 import { Session } from '../session/session.ts'
 import { builtinTools, withBuiltins } from '../tool/builtin/builtin-tools.ts'
@@ -225,6 +226,7 @@ export class Agent<Output = unknown> extends Workflow {
 }
 
 function memoryOf({ memory, recall }: AgentOptions, agent: Agent): AgentMemory | undefined {
+  checkRecall(recall)
   if (memory === undefined) return undefined
   checkMemory(memory)
   return new AgentMemory(memory, agent, recall)

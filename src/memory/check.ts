@@ -4,6 +4,8 @@ import type { FindOptions, MemoryChange, MemoryFilter, MemorySource, NewMemory }
 
 /** The longest text of one entry, in UTF-16 units. An entry is something to read at once; `ingest` divides what is longer. */
 export const longestText = 1_000_000
+/** The last moment that a date can be, in milliseconds since the epoch. What is beyond it was counted in other units. */
+const latest = 8.64e15
 /** The longest scope, category, tag, key or other name. */
 export const longestName = 1_024
 
@@ -34,12 +36,20 @@ export function checkFilter<F extends MemoryFilter>(filter: F, what: string): F 
 
 /** The same for what is to end, which is never everything. */
 export function checkForget(filter: MemoryFilter, name: string): MemoryFilter {
-  const checked = checkFilter(filter, 'forget')
-  if (Object.keys(checked).length > 0) return checked
+  const problems: Problem[] = []
+  const checked = checkFields(filter, 'forget', narrowing, problems) as MemoryFilter
+  refuse('invalid-argument', 'This does not say what to forget', problems)
+  const { tags = [], metadata = {}, ...rest } = checked
+  if (tags.length > 0 || Object.keys({ ...metadata, ...rest }).length > 0) return checked
   throw new RathError(
     'invalid-argument',
     `forget was given a filter of nothing, which would end every memory of ${name}. Say which: { scope: 'user/ada' }.`,
   )
+}
+
+export function checkListLimit(limit: unknown): void {
+  if (Number.isInteger(limit) && (limit as number) >= 1 && (limit as number) <= 1_000) return
+  throw new RathError('invalid-argument', `limit is a whole number from 1 to 1,000, not ${show(limit)}.`)
 }
 
 export function checkQuery(query: unknown, options: FindOptions): { query: string; limit: number } {
@@ -56,7 +66,15 @@ export function checkQuery(query: unknown, options: FindOptions): { query: strin
   if (mode !== 'auto' && mode !== 'words' && mode !== 'vectors') {
     throw new RathError('invalid-argument', `mode is 'auto', 'words' or 'vectors', not ${show(mode)}.`)
   }
-  return { query: query.toWellFormed(), limit }
+  return { query: questionIn(query).toWellFormed(), limit }
+}
+
+/** So much of a question is looked for, in UTF-16 units: what is longer is a document, and asks at its beginning or its end. */
+const longestQuestion = 4_000
+
+function questionIn(text: string): string {
+  if (text.length <= longestQuestion) return text
+  return `${text.slice(0, longestQuestion / 2)}\n${text.slice(-longestQuestion / 2)}`
 }
 
 /** What any store can keep: half of a surrogate pair and the zero character become the replacement character. */
@@ -131,8 +149,21 @@ const scope: Check = (value, path, problems) => {
 
 const lane: Check = (value, path, problems) => (value === '' ? '' : name(value, path, problems))
 
+const number: Check = (value, path, problems) => {
+  if (typeof value !== 'number' || !Number.isFinite(value))
+    problems.push({ path, message: `must be a number, not ${show(value)}` })
+  return value
+}
+
 const time: Check = (value, path, problems) => {
   if (typeof value !== 'number' || !Number.isFinite(value))
+    problems.push({ path, message: `must be milliseconds since the epoch, not ${show(value)}` })
+  return value
+}
+
+/** When something happened. It is shown as a day, and dates end somewhere. */
+const date: Check = (value, path, problems) => {
+  if (typeof value !== 'number' || !(Math.abs(value) <= latest))
     problems.push({ path, message: `must be milliseconds since the epoch, not ${show(value)}` })
   return value
 }
@@ -170,7 +201,7 @@ const source: Check = (value, path, problems): MemorySource =>
   checkFields(
     value,
     path,
-    { session: name, chunks: list(name), series: name, index: time, resource: name, by: name },
+    { session: name, chunks: list(name), series: name, index: number, resource: name, by: name },
     problems,
   )
 
@@ -182,7 +213,7 @@ const entryChecks = {
   category: name,
   tags: list(name),
   metadata: json,
-  at: time,
+  at: date,
   expires: time,
   source,
   key: name,
@@ -199,7 +230,8 @@ const changeChecks = {
   lane,
   standing,
 }
-const filterChecks = {
+/** What leaves entries out. */
+const narrowing = {
   scope: oneOrMore(scope),
   category: oneOrMore(name),
   tags: list(name),
@@ -208,6 +240,9 @@ const filterChecks = {
   until: time,
   standing,
   lane,
+}
+const filterChecks = {
+  ...narrowing,
   limit: anything,
   cursor: anything,
   floor: anything,

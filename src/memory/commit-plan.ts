@@ -12,6 +12,8 @@ export interface CommitPlan {
   readonly adopted: readonly string[]
   /** Entries that it names and that a rejected part of it wrote. */
   readonly rejected: readonly string[]
+  /** Entries that its record says it forgot. */
+  readonly forgotten: readonly string[]
   readonly rejections: Rejections
 }
 

@@ -2,7 +2,7 @@ import { lookup as systemLookup } from 'node:dns'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
-import { cancelledError } from '../base/abort.ts'
+import { cancelledError, untilAbort } from '../base/abort.ts'
 import { RathError, show } from '../base/errors.ts'
 import { isPublicAddress } from './public-address.ts'
 
@@ -45,7 +45,9 @@ export async function fetchText(
     let here = url
     for (let redirects = 0; redirects <= mostRedirects; redirects++) {
       const target = checkUrl(here, allow)
-      const response = await ask(target, await addressOf(target, network), limited)
+      // Asking for a name cannot be stopped, only left behind.
+      const address = await untilAbort(addressOf(target, network), limited)
+      const response = await ask(target, address, limited)
       const { statusCode = 0, headers } = response
       if (statusCode >= 300 && statusCode < 400 && headers.location !== undefined) {
         response.destroy()
@@ -61,12 +63,17 @@ export async function fetchText(
         response.destroy()
         throw refused(here, `it is ${type || 'of no known type'}, and only text is taken in`)
       }
-      return { text: await readAll(response, maximumBytes, here), type }
+      const encoding = headers['content-encoding'] ?? 'identity'
+      if (encoding !== 'identity') {
+        response.destroy()
+        throw refused(here, `it is encoded as ${encoding}, which was not asked for`)
+      }
+      return { text: decoded(await readAll(response, maximumBytes, here), type, here), type }
     }
     throw refused(url, `it redirects more than ${mostRedirects} times`)
   } catch (error) {
-    if (error instanceof RathError) throw error
     if (signal?.aborted) throw cancelledError(signal)
+    if (error instanceof RathError && error.code !== 'cancelled') throw error
     if (limited.aborted) throw refused(url, `it did not answer within ${timeoutMs / 1000} s`)
     throw refused(url, `it cannot be reached: ${(error as Error).message}`, error)
   }
@@ -118,7 +125,7 @@ function ask(url: URL, address: string, signal: AbortSignal): Promise<IncomingMe
   })
 }
 
-async function readAll(response: IncomingMessage, maximumBytes: number, url: string): Promise<string> {
+async function readAll(response: IncomingMessage, maximumBytes: number, url: string): Promise<Buffer> {
   const parts: Buffer[] = []
   let size = 0
   for await (const part of response) {
@@ -129,7 +136,17 @@ async function readAll(response: IncomingMessage, maximumBytes: number, url: str
     }
     parts.push(part as Buffer)
   }
-  return Buffer.concat(parts).toString('utf8')
+  return Buffer.concat(parts)
+}
+
+/** In the charset that the server names. */
+function decoded(bytes: Buffer, type: string, url: string): string {
+  const [, charset = 'utf-8'] = /charset\s*=\s*"?([^\s;"]+)/i.exec(type) ?? []
+  try {
+    return new TextDecoder(charset).decode(bytes)
+  } catch (cause) {
+    throw refused(url, `its charset ${show(charset)} is not known`, cause)
+  }
 }
 
 function refused(url: string, why: string, cause?: unknown): RathError {

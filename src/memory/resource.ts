@@ -2,8 +2,10 @@ import { constants } from 'node:fs'
 import { open, realpath } from 'node:fs/promises'
 import { basename, relative, resolve, sep } from 'node:path'
 import { RathError, show } from '../base/errors.ts'
+import { isPlainObject } from '../base/json.ts'
 import { cleanText } from './check.ts'
 import { fetchText, type Network, openInternet } from './fetch-text.ts'
+import { pageText } from './page-text.ts'
 import { piecesOf } from './pieces.ts'
 import type { NewMemory, Resource, Scope } from './spec.ts'
 
@@ -65,6 +67,7 @@ async function textOf(
   limits: Limits,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly text: string; readonly from: string }> {
+  if (!isPlainObject(resource)) throw noResource(resource)
   if ('text' in resource) {
     if (typeof resource.text === 'string' && typeof resource.name === 'string' && resource.name !== '')
       return { text: resource.text, from: resource.name }
@@ -76,9 +79,13 @@ async function textOf(
   if ('file' in resource) return readFileInside(resource.file, resource.root, limits.maximumBytes)
   if ('url' in resource && Array.isArray(resource.allow)) {
     const { text, type } = await fetchText(resource.url, resource.allow, limits, limits.network, signal)
-    return { text: /html/i.test(type) ? withoutTags(text) : text, from: resource.url }
+    return { text: /html/i.test(type) ? pageText(text) : text, from: resource.url }
   }
-  throw new RathError(
+  throw noResource(resource)
+}
+
+function noResource(resource: unknown): RathError {
+  return new RathError(
     'invalid-argument',
     `A resource is { name, text }, { file, root } or { url, allow }, not ${show(resource)}.`,
   )
@@ -132,27 +139,6 @@ async function real(path: string, given: string): Promise<string> {
       error,
     )
   }
-}
-
-/** The words of a page. What scripts and styles hold is none of them. */
-function withoutTags(html: string): string {
-  return html
-    .replace(/<(script|style|noscript|template)\b[\s\S]*?<\/\1\s*>/gi, ' ')
-    .replace(/<!--[\s\S]*?-->/g, ' ')
-    .replace(/<\/?(?:p|div|br|li|h\d|tr|section|article|ul|ol|table|pre|blockquote)\b[^>]*>/gi, '\n')
-    .replace(/<[^>]*>/g, '')
-    .replace(/&(amp|lt|gt|quot|nbsp|#39|apos);/g, (_, name: string) => entities[name] ?? ' ')
-    .replace(/[ \t]+/g, ' ')
-    .replace(/\s*\n\s*\n\s*/g, '\n\n')
-}
-const entities: Readonly<Record<string, string>> = {
-  amp: '&',
-  lt: '<',
-  gt: '>',
-  quot: '"',
-  nbsp: ' ',
-  '#39': "'",
-  apos: "'",
 }
 
 function tooLarge(what: string, size: number, limit: number): RathError {

@@ -56,27 +56,27 @@ export function rejectionsOf(session: Session): Rejections {
 
 /**
  * Ids of entries that the session itself wrote, by its own record, into a store: a commit of the session adopts them, and marks those that were
- * written on what a verdict rejected.
+ * written on what a verdict rejected. And of those that it forgot there.
  */
 export function rememberedIn(
   session: Session,
   store: string,
   { chunks }: Rejections = rejectionsOf(session),
-): { readonly adopted: string[]; readonly rejected: string[] } {
+): { readonly adopted: string[]; readonly rejected: string[]; readonly forgotten: string[] } {
   const adopted = new Set<string>()
   const rejected = new Set<string>()
+  const forgotten = new Set<string>()
   const names = chunks.size > 0 ? namesOf(session) : undefined
   for (const chunk of session.chunks) {
     if (chunk.kind !== 'memory' || chunk.store !== store || chunk.op === 'recall') continue
     const isRejected = chunks.has(names?.get(chunk) ?? '')
-    const ids = chunk.op === 'forget' ? undefined : isRejected ? rejected : adopted
+    const ids = chunk.op === 'forget' ? forgotten : isRejected ? rejected : adopted
     for (const id of chunk.entries ?? []) {
-      adopted.delete(id)
-      rejected.delete(id)
-      ids?.add(id)
+      for (const set of [adopted, rejected, forgotten]) set.delete(id)
+      ids.add(id)
     }
   }
-  return { adopted: [...adopted], rejected: [...rejected] }
+  return { adopted: [...adopted], rejected: [...rejected], forgotten: [...forgotten] }
 }
 
 /** Begins the keys of what is made of chunks: what the chunk is called follows. */

@@ -1,8 +1,9 @@
-import { cancelledError } from '../base/abort.ts'
+import { cancelledError, LinkedAbort, untilAbort } from '../base/abort.ts'
 import { RathError } from '../base/errors.ts'
 import type { Embedder } from './embedding.ts'
 import { chanceAbove, shareOfMeaning } from './likeness.ts'
 import { normalised, product } from './sketch.ts'
+import { unrelated } from './unrelated.ts'
 
 /** Entries that are sent to the model at once. */
 export const batch = 64
@@ -10,6 +11,10 @@ export const batch = 64
 export const nearest = 100
 /** A question waits for so many entries that have no vector yet. For more it does not, and says so. */
 const waitedFor = 256
+/** So long a question waits for the model in all; then it is looked for by words. */
+const patienceMs = 30_000
+/** Models refuse texts of more than some thousand tokens; the beginning says what a long one is about. In UTF-16 units. */
+const longestEmbedded = 8_000
 
 export interface Asked {
   readonly vector?: Float32Array
@@ -47,20 +52,19 @@ export abstract class VectorMaker {
     })
   }
 
-  /** The vector of a question; without one, why. */
+  /** The vector of a question; without one, why. A model that hangs is a model that failed. */
   async ask(text: string, signal: AbortSignal | undefined): Promise<Asked> {
     if (signal?.aborted) throw cancelledError(signal)
+    using limited = new LinkedAbort(signal, this.#ending.signal)
+    const late = new Error(`it did not answer within ${patienceMs / 1_000} s`)
+    const timer = setTimeout(() => limited.abort(late), patienceMs)
     try {
-      const [vector] = (await this.embed([text], signal)) as [Float32Array]
-      const left = await this.#catchUp()
-      if (this.#noise.length === 0)
-        return { fellBack: this.#problem ?? `No entry has a vector of ${this.model} yet.` }
-      if (left === 0) return { vector }
-      const why = this.#problem ?? `${this.model} has not been through all entries yet`
-      return { vector, fellBack: `${left} entries were looked for by words alone: ${why}.` }
+      return await untilAbort(this.#ask(text, limited.signal), limited.signal)
     } catch (error) {
       if (signal?.aborted) throw cancelledError(signal)
-      return { fellBack: this.#said(error) }
+      return { fellBack: this.#said(limited.signal.aborted ? limited.signal.reason : error) }
+    } finally {
+      clearTimeout(timer)
     }
   }
 
@@ -85,19 +89,51 @@ export abstract class VectorMaker {
     })
   }
 
+  /** Vectors of entries; none for one that the model refuses although it answers, so that the others do not wait for it. */
+  protected async embedEach(texts: readonly string[]): Promise<readonly (Float32Array | undefined)[]> {
+    try {
+      return await this.embed(texts)
+    } catch (error) {
+      if (this.#ending.signal.aborted || !(await this.#answers())) throw error
+      if (texts.length === 1) return [undefined]
+      const half = texts.length >> 1
+      const first = await this.embedEach(texts.slice(0, half))
+      return [...first, ...(await this.embedEach(texts.slice(half)))]
+    }
+  }
+
   protected async embed(
     texts: readonly string[],
     signal: AbortSignal = this.#ending.signal,
   ): Promise<Float32Array[]> {
-    const vectors = await this.#embedder.embed(texts, { signal })
+    const short = texts.map(text => text.slice(0, longestEmbedded).toWellFormed())
+    const vectors = await untilAbort(this.#embedder.embed(short, { signal }), signal)
     const dimensions = this.#embedder.dimensions ?? this.#noise[0]?.length ?? vectors[0]?.length
-    if (vectors.length !== texts.length || vectors.some(vector => vector.length !== dimensions)) {
-      throw new RathError(
-        'model-malformed',
-        `${vectors.length} vectors came back for ${texts.length} texts, or not all have ${dimensions} numbers`,
-      )
+    const isVector = (vector: readonly number[]) =>
+      vector.length === dimensions && dimensions > 0 && vector.every(Number.isFinite)
+    if (vectors.length === texts.length && vectors.every(isVector)) return vectors.map(normalised)
+    throw malformed(vectors.length, texts.length, dimensions)
+  }
+
+  async #answers(): Promise<boolean> {
+    try {
+      await this.embed(unrelated.slice(0, 1))
+      return true
+    } catch {
+      return false
     }
-    return vectors.map(normalised)
+  }
+
+  async #ask(text: string, signal: AbortSignal): Promise<Asked> {
+    const [vector] = (await this.embed([text], signal)) as [Float32Array]
+    const left = await this.#catchUp()
+    if (this.#noise.length === 0)
+      return { fellBack: this.#problem ?? `No entry has a vector of ${this.model} yet.` }
+    // Those of earlier days were not known yet when it was made.
+    if (this.#noise[0]?.length !== vector.length) throw malformed(1, 1, this.#noise[0]?.length)
+    if (left === 0) return { vector }
+    const why = this.#problem ?? `${this.model} has not been through all entries yet`
+    return { vector, fellBack: `${left} entries were looked for by words alone: ${why}.` }
   }
 
   /** How many are left after waiting for a few. */
@@ -123,4 +159,11 @@ export abstract class VectorMaker {
   #said(error: unknown): string {
     return `the embedding model ${this.model} failed: ${error instanceof Error ? error.message : String(error)}`
   }
+}
+
+function malformed(came: number, asked: number, dimensions: number | undefined): RathError {
+  return new RathError(
+    'model-malformed',
+    `${came} vectors came back for ${asked} texts, or not all are ${dimensions} numbers: a model that has changed needs another name`,
+  )
 }

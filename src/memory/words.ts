@@ -31,7 +31,8 @@ const plain = /^(?:[A-Z]?[a-z]+|[A-Z]+)$/
 /** Scripts that are written without spaces, and Hangul, whose words carry their particles with them. */
 const unspaced =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}ー々〆]+/gu
-const email = /^[^\s@/:]+@[^\s@/:]+\.[^\s@/:]+$/
+// These are asked of texts that anybody wrote, so nothing in them can be divided in two ways: that would take the square of the length.
+const email = /^[^\s@/:]+@(?=[^\s@/:]+\.)[^\s@/:]+$/
 const version = /^v?(\d+(?:\.\d+)+(?:[-+][a-z\d.]+)?)$/i
 const camel = /\p{Ll}\p{Lu}|\p{Lu}\p{Lu}\p{Ll}/u
 /** Between the parts of `parseHttpHeader2`: before a capital that begins a word, and between letters and digits. */
@@ -82,7 +83,7 @@ function addPiece(piece: string, terms: string[], sequence: string[]): void {
     } else addScripts(name, terms, sequence)
   }
 }
-const fileName = /^[\w-]+(?:\.[\w-]*[a-z][\w-]*)+$/i
+const fileName = /^[\w-]+(?:\.[\d_-]*[a-z][\w-]*)+$/i
 const identifier = /^\w+$/
 const contraction = /['’](?:s|m|re|ve|ll|d|t)$/i
 

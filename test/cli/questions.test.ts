@@ -67,7 +67,7 @@ test('memory lists, finds, reads and forgets what agents remember', () => {
     'remember.ts': `import { Agent, createRuntime } from 'openrath'
 const agent = new Agent('x', { model: { id: 'none', answer: () => Promise.reject(new Error('not asked')) }, memory: 'local' })
 await agent.remember('The user likes compact summaries.')
-await agent.remember('The door is teal.')
+await agent.remember('The door is teal.', { category: 'fact\\u001b[2J' })
 `,
   })
   const { status, stderr } = project.program(process.execPath, 'remember.ts')
@@ -84,6 +84,8 @@ await agent.remember('The door is teal.')
   const id = entries[0]?.id as string
   expect(project.rath('memory', 'read', id).stdout).toContain('The door is teal.')
   expect(project.rath('memory', 'tree').stdout).toContain('2 entries')
+  // A model may have named the category.
+  expect(project.rath('memory', 'list').stdout).not.toContain('\u001b')
   expect(project.rath('memory', 'forget', id).stdout).toBe('1 entry forgotten.\n')
   expect(project.rath('memory', 'read', id)).toMatchObject({ status: 1, stdout: '' })
   expect(project.rath('memory', 'list').stdout).not.toContain('teal')

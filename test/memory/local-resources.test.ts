@@ -11,7 +11,7 @@ async function internet(
   answer: (
     path: string,
     host: string,
-  ) => { status?: number; headers?: Record<string, string>; body?: string },
+  ) => { status?: number; headers?: Record<string, string>; body?: string | Uint8Array },
 ) {
   const asked: string[] = []
   const server = createServer((request, response) => {
@@ -98,6 +98,30 @@ test('what is too large, no text, an error or slow is refused', async () => {
   expect((await refusal('/large')).message).toContain('1,000 bytes')
   expect((await refusal('/image')).message).toContain('image/png')
   expect((await refusal('/broken')).message).toContain('500')
+})
+
+test('a page is read in the charset that it names; in none that is known, or compressed, it is refused', async () => {
+  const { port, network } = await internet(path => {
+    const type = `text/plain; charset=${path.slice(1)}`
+    if (path === '/gzip') return { headers: { 'content-type': 'text/plain', 'content-encoding': 'gzip' } }
+    return { headers: { 'content-type': type }, body: Uint8Array.of(0xb3, 0xb1, 0xcf, 0xab) }
+  })
+  const read = (path: string) =>
+    readResource({ url: `http://docs.example:${port}${path}`, allow: [`docs.example:${port}`] }, { network })
+  expect(text(await read('/gb2312'))).toBe('潮汐')
+  expect((await refusalOf(read('/klingon'))).message).toContain('its charset "klingon" is not known')
+  expect((await refusalOf(read('/gzip'))).message).toContain('encoded as gzip')
+})
+
+test('a name that is never resolved is waited for no longer than a page', async () => {
+  const network: Network = { lookup: () => new Promise(() => {}), isPublic: () => true }
+  const resource = { url: 'http://docs.example/', allow: ['docs.example'] }
+  const late = await refusalOf(readResource(resource, { network, timeoutMs: 1 }))
+  expect([late.code, late.message]).toEqual(['resource-refused', expect.stringContaining('within 0.001 s')])
+  const stop = new AbortController()
+  const stopped = refusalOf(readResource(resource, { network }, stop.signal))
+  stop.abort()
+  expect((await stopped).code).toBe('cancelled')
 })
 
 test('addresses of this machine and of private networks are not public, in any notation', async () => {

@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { localMemory } from '../../src/memory/drivers/local/local-memory.ts'
 import { type AiEmbeddingModel, type Embedder, toEmbedder } from '../../src/memory/embedding.ts'
 import { refusalOf } from '../session/make.ts'
@@ -110,4 +110,99 @@ test('an AI SDK embedding model is an embedder, in calls of the size that it tak
   ])
   expect(sizes).toEqual([2, 1])
   expect(() => toEmbedder({ modelId: 'x' } as never)).toThrow(/embedding model/)
+})
+
+test('numbers that are none, or too few, are a failure of the model and no score', async () => {
+  const answers = [
+    () => [Number.NaN, 1, 2],
+    (text: string) => (text === notes[0] ? [Number.POSITIVE_INFINITY, 1, 2] : [1, 2, 3]),
+    () => [],
+    () => ['a', 1, 2] as unknown as number[],
+  ]
+  for (const answer of answers) {
+    await using store = await open(place(), { model: 'odd', embed: async texts => texts.map(answer) })
+    await store.write(notes.map(text => ({ text })))
+    const { hits } = await store.find('surgeon noon')
+    expect(hits[0]?.text).toBe(notes[0])
+    expect(hits.every(({ score }) => score > 0 && score <= 1)).toBe(true)
+  }
+})
+
+test('a model that hangs keeps nobody: a question gives up, a signal ends it, and the store closes', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const asked = Promise.withResolvers<void>()
+  const hanging: Embedder = {
+    model: 'hanging',
+    embed: ([text]) => {
+      if (text === 'surgeon noon') asked.resolve()
+      return new Promise(() => {})
+    },
+  }
+  const store = await open(place(), hanging)
+  await store.write(notes.map(text => ({ text })))
+  const found = store.find('surgeon noon')
+  await asked.promise
+  vi.advanceTimersByTime(30_000)
+  const { hits, fellBack } = await found
+  expect(hits[0]?.text).toBe(notes[0])
+  expect(fellBack).toContain('hanging failed: it did not answer within 30 s')
+  const stop = new AbortController()
+  const stopped = refusalOf(store.find('surgeon', { signal: stop.signal }))
+  stop.abort()
+  expect((await stopped).code).toBe('cancelled')
+  const left = refusalOf(store.find('surgeon'))
+  await store.close()
+  expect((await left).code).toBe('store-closed')
+})
+
+test('an entry that the model refuses is found by words, and keeps no other from its vector', async () => {
+  const embed = fakeEmbedder()
+  const strict: Embedder = {
+    ...embed,
+    embed: async (texts, options) => {
+      if (texts.some(text => text.includes('forbidden'))) throw new Error('content filter')
+      return embed.embed(texts, options)
+    },
+  }
+  await using store = await open(place(), strict)
+  const entries = ['A forbidden sentence.', ...notes, 'Another forbidden one.']
+  await store.write(entries.map(text => ({ text })))
+  const { hits, mode, fellBack } = await store.find('physician')
+  expect([hits.map(({ text }) => text), mode, fellBack]).toEqual([[notes[0]], 'both', undefined])
+  expect((await store.find('sentence', { mode: 'words' })).hits[0]?.text).toBe(entries[0])
+})
+
+test('a text is embedded as far as models read', async () => {
+  const embed = fakeEmbedder()
+  await using store = await open(place(), embed)
+  await store.write([{ text: `${'surgeon '.repeat(2_000)}😀` }])
+  await store.find('physician')
+  expect(Math.max(...embed.asked.flat().map(text => text.length))).toBe(8_000)
+})
+
+test('two programs that open a memory with different models do not mix their vectors', async () => {
+  const path = place()
+  await using first = await open(path, fakeEmbedder({ model: 'fake/first' }))
+  await first.write([{ text: notes[0] as string }])
+  expect((await first.find('physician')).mode).toBe('both')
+  await using second = await open(path, fakeEmbedder({ model: 'fake/second', dimensions: 96 }))
+  await first.write(notes.slice(1).map(text => ({ text })))
+  const { mode, fellBack } = await first.find('surgeon noon')
+  expect([mode, fellBack]).toEqual(['words', expect.stringContaining('fake/second')])
+  expect((await second.find('violin', { mode: 'vectors' })).hits[0]?.text).toBe(notes[1])
+})
+
+test('a model of the same name with other dimensions makes its vectors anew, or says what to do', async () => {
+  const path = place()
+  const ask = async (embed: Embedder) => {
+    await using store = await open(path, embed)
+    return await store.find('physician')
+  }
+  await using plain = await open(path)
+  await plain.write(notes.map(text => ({ text })))
+  await ask(fakeEmbedder({ dimensions: 64 }))
+  expect((await ask(fakeEmbedder({ dimensions: 96 }))).hits[0]?.text).toBe(notes[0])
+  const { dimensions: _, ...unsaid } = fakeEmbedder({ dimensions: 128 })
+  expect((await ask(unsaid)).fellBack).toContain('a model that has changed needs another name')
 })

@@ -117,6 +117,16 @@ test('connections that broke are replaced unnoticed', async () => {
   expect((await store.list()).entries).toHaveLength(2)
 })
 
+test('a turn that was forgotten does not come back when its session is committed again', async () => {
+  await using store = await backend.open(spec())
+  const session = Session.fromUserMessage('My salary is ninety thousand.').user('And tea, please.')
+  const { written } = await store.commit(session)
+  expect(await store.forget(written[0]?.id as string)).toBe(1)
+  expect(await store.forget({ scope: written[1]?.scope as string, category: 'turn' })).toBe(1)
+  expect((await store.commit(session)).written).toEqual([])
+  expect((await store.commit(session, { scope: 'team' })).written).toHaveLength(2)
+})
+
 test('a server without pgvector finds by words, and says so', async () => {
   const embed = { model: 'test', embed: async (texts: readonly string[]) => texts.map(() => [1, 0]) }
   const [found] = await server.query<{ there: boolean }>(

@@ -58,3 +58,9 @@ test('the words alone are in the order of the text, for whoever looks at neighbo
     'header',
   ])
 })
+
+test('texts that were made to be hard to divide take no longer than others', () => {
+  const most = 200_000
+  const hard = [`x@${'a.'.repeat(most)}a@b`, `a.${'a'.repeat(most)}'b.c`, `a${'.a1'.repeat(most)}'b.c`]
+  for (const text of hard) expect(wordsOf(text).terms.length).toBeGreaterThan(0)
+})

@@ -100,7 +100,7 @@ function filterOf({ scope, category }: Options): MemoryFilter {
 }
 
 function line({ id, scope, category, at, text }: Memory): string {
-  return `${id}  ${`${scope}/${category}`.padEnd(20)} ${ago(at).padEnd(8)} ${oneLine(text, 100)}`
+  return `${id}  ${oneLine(`${scope}/${category}`).padEnd(20)} ${ago(at).padEnd(8)} ${oneLine(text, 100)}`
 }
 
 function missing(id: string, { name }: MemoryStore): RathError {

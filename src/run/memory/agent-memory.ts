@@ -93,7 +93,7 @@ export class AgentMemory {
       session,
       request,
       'idempotent',
-      async again => {
+      async (again, signal) => {
         const store = await this.#store(context)
         const waits = lane !== rootLane && store.capabilities.lanes
         const key = options.key ?? again
@@ -105,7 +105,7 @@ export class AgentMemory {
           ...(key !== undefined && { key }),
         }
         const clean = await this.#clean(toJson(entry, 'entry'), context)
-        const [memory] = await store.write([clean as unknown as NewMemory])
+        const [memory] = await store.write([clean as unknown as NewMemory], { ...(signal && { signal }) })
         return { memory: memory as Memory, store: store.name, waits }
       },
     )
@@ -131,10 +131,16 @@ export class AgentMemory {
   async forget(ref: string): Promise<number> {
     const context = currentContext()
     const request = { op: 'forget', memory: this.name, ref }
-    const { store, count } = await passMemory(context, undefined, request, 'idempotent', async () => {
-      const store = await this.#store(context)
-      return { store: store.name, count: await store.forget(ref) }
-    })
+    const { store, count } = await passMemory(
+      context,
+      undefined,
+      request,
+      'idempotent',
+      async (_, signal) => {
+        const store = await this.#store(context)
+        return { store: store.name, count: await store.forget(ref, { ...(signal && { signal }) }) }
+      },
+    )
     // By its id alone, so that a commit knows that it is gone.
     const id = parseRef(ref)?.id ?? ref
     this.#note(context, { kind: 'memory', op: 'forget', store, entries: [id], extras: { count } })
@@ -177,7 +183,7 @@ export class AgentMemory {
     return {
       name: this.name,
       open: () => this.#store(context),
-      clean: session => this.#clean(session, context),
+      clean: value => this.#clean(value, context),
     }
   }
 
@@ -190,9 +196,9 @@ export class AgentMemory {
     // Lanes are named by chance, and the state knows the branch.
     const { signal: _, lane: __, ...asked } = options
     const request = { op: 'recall', memory: this.name, query, options: toJson(asked, 'options') }
-    const signal = options.signal ?? context?.signal
-    return passMemory(context, session, request, 'read', async () => {
+    return passMemory(context, session, request, 'read', async (_, around) => {
       const store = await this.#store(context)
+      const signal = options.signal ?? around
       return { ...(await store.find(query, { ...options, ...(signal && { signal }) })), store: store.name }
     })
   }

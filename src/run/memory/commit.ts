@@ -1,7 +1,14 @@
 import { digestOf } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import { type Json, type JsonObject, toJson } from '../../base/json.ts'
-import type { Committed, Memory, MemoryStore, NewMemory } from '../../memory/spec.ts'
+import type {
+  CommitOptions,
+  Committed,
+  Memory,
+  MemoryStore,
+  NewMemory,
+  WriteOptions,
+} from '../../memory/spec.ts'
 import { type ModelLike, resolveLater } from '../../model/resolve.ts'
 import type { Model, ModelAnswer, ModelRequest } from '../../model/spec.ts'
 import type { ChunkInput } from '../../session/chunk.ts'
@@ -22,8 +29,8 @@ export interface CommitMemoryOptions extends ExtractOptions {
 export interface MemoryUse {
   readonly name: string
   open(): Promise<MemoryStore>
-  /** A session without secrets, as the store of the runtime keeps it. */
-  clean(session: Session): Promise<Session>
+  /** A session or data without secrets, as the store of the runtime keeps it. */
+  clean<T extends Session | Json>(value: T): Promise<T>
 }
 
 /** A commit that was done, for the record. */
@@ -48,9 +55,12 @@ export async function commitTo(
   }
   const where = options.scope === undefined ? {} : { scope: options.scope }
   const request = { op: 'commit', memory: memory.name, ...where }
-  return passMemory(context, session, request, 'idempotent', async () => {
+  return passMemory(context, session, request, 'idempotent', async (_, signal) => {
     const store = await memory.open()
-    return { store: store.name, committed: await store.commit(session, where) }
+    return {
+      store: store.name,
+      committed: await store.commit(session, { ...where, ...(signal && { signal }) }),
+    }
   })
 }
 
@@ -77,16 +87,19 @@ async function extractTo(
   context: RunContext | undefined,
 ): Promise<CommitDone> {
   let usage: Usage | undefined
-  const extracted = await extract(
+  // Whoever asks for one user's notes neither sees nor changes another's.
+  const where = options.scope === undefined ? {} : { scope: options.scope }
+  const { from, ...made } = await extract(
     session,
     {
       memory: memory.name,
       known: (query, limit) => {
-        const request = { op: 'known', memory: memory.name, query, limit }
-        return passMemory(context, session, request, 'read', async () => {
+        const request = { op: 'known', memory: memory.name, query, limit, ...where }
+        return passMemory(context, session, request, 'read', async (_, signal) => {
           const store = await memory.open()
           const lane = session.lineage.lane ?? ''
-          return (await store.find(query, { limit, lane, floor: 0 })).hits
+          return (await store.find(query, { ...where, limit, lane, floor: 0, ...(signal && { signal }) }))
+            .hits
         })
       },
       ask: async request => {
@@ -97,6 +110,7 @@ async function extractTo(
     },
     options,
   )
+  const extracted = (await memory.clean(toJson(made, 'notes'))) as unknown as Notes
   const request: JsonObject = {
     op: 'commit',
     memory: memory.name,
@@ -105,37 +119,55 @@ async function extractTo(
     ) as Json[],
     corrections: extracted.corrections.map(({ id, text }) => ({ id, text })),
   }
-  const done = await passMemory(context, session, request, 'idempotent', async () => {
+  const done = await passMemory(context, session, request, 'idempotent', async (_, signal) => {
     const store = await memory.open()
-    return { store: store.name, committed: await write(store, session, extracted, options.scope) }
+    const committed = await write(store, session, extracted, where, signal && { signal })
+    return { store: store.name, committed }
   })
-  return { ...done, model: model.id, ...(usage && { usage }) }
+  // A run that goes on after a crash has made its chunks again, under other ids than it had when this was done.
+  return {
+    ...done,
+    committed: { ...done.committed, from },
+    model: model.id,
+    ...(usage && { usage }),
+  }
 }
+
+type Notes = Pick<Extracted, 'entries' | 'corrections'>
+type Where = Pick<CommitOptions, 'scope'>
 
 /** May be done again after a crash in the middle of it. */
 async function write(
   store: MemoryStore,
   session: Session,
-  { entries, corrections, from }: Extracted,
-  scope: string | undefined,
+  { entries, corrections }: Notes,
+  where: Where,
+  stop: WriteOptions = {},
 ): Promise<Committed> {
   const fresh: NewMemory[] = []
-  for (const entry of entries) if (!(await isKept(store, entry, session))) fresh.push(entry)
+  for (const entry of entries)
+    if (!(await isKept(store, entry, session, { ...where, ...stop }))) fresh.push(entry)
   const updated: Memory[] = []
   for (const correction of corrections) {
     const { entry, id, text, category } = correction
     const old = await store.read(id)
     if (old === null) fresh.push(entry)
     else if (old.text !== text)
-      updated.push(await store.update(id, { text, category, ...sourceOf(correction) }))
+      updated.push(await store.update(id, { text, category, ...sourceOf(correction) }, stop))
   }
-  const committed = await store.commit(session, { ...(scope !== undefined && { scope }), entries: fresh })
-  return { ...committed, written: [...updated, ...committed.written], from }
+  const committed = await store.commit(session, { ...where, ...stop, entries: fresh })
+  return { ...committed, written: [...updated, ...committed.written] }
 }
 
-/** The same words under another scope. */
-async function isKept(store: MemoryStore, { text }: NewMemory, session: Session): Promise<boolean> {
-  const { hits } = await store.find(text, { limit: 3, lane: session.lineage.lane ?? '', floor: 0 })
+/** The same words, in the scope that was asked for or in any. */
+async function isKept(
+  store: MemoryStore,
+  { text }: NewMemory,
+  session: Session,
+  where: Where & WriteOptions,
+): Promise<boolean> {
+  const lane = session.lineage.lane ?? ''
+  const { hits } = await store.find(text, { ...where, limit: 3, lane, floor: 0 })
   return hits.some(hit => isSameNote(hit.text, text))
 }
 

@@ -106,14 +106,17 @@ export function isSameNote(one: string, other: string): boolean {
   return keyOf(one) === keyOf(other)
 }
 
-/** What no model has read for a commit into this memory yet. */
+/** What no model has read for a commit into this memory yet. By chunk, since a merge puts what was read behind what was not. */
 function unread(session: Session, memory: string): readonly Chunk[] {
-  const last = session.chunks.findLast(
-    ({ kind, extras }) => kind === 'memory' && extras?.memory === memory && extras.model !== undefined,
+  const read = new Set<string>()
+  for (const chunk of session.chunks) {
+    if (chunk.kind !== 'memory' || chunk.extras?.memory !== memory || chunk.extras.model === undefined)
+      continue
+    for (const id of chunk.from ?? []) read.add(id)
+  }
+  return session.chunks.filter(
+    chunk => chunk.kind !== 'memory' && chunk.kind !== 'system' && !read.has(identityOf(chunk)),
   )
-  return session.chunks
-    .slice((last?.index ?? -1) + 1)
-    .filter(chunk => chunk.kind !== 'memory' && chunk.kind !== 'system')
 }
 
 /** What one request reads: some chunks, or a piece of a long one. */

@@ -1,3 +1,4 @@
+import { untilAbort } from '../../base/abort.ts'
 import { type JsonObject, toJson } from '../../base/json.ts'
 import type { Session } from '../../session/session.ts'
 import type { Effect } from '../../tool/spec.ts'
@@ -8,16 +9,16 @@ import { scopeIn } from '../scope.ts'
 
 /**
  * An operation of a memory through the door: done once, and taken from the record afterwards. Outside every call it is simply done. `work` gets a
- * key that is the same when it is done again after a crash.
+ * key that is the same when it is done again after a crash. A memory that does not listen to the signal is left behind when the call is cancelled.
  */
 export async function passMemory<T>(
   context: RunContext | undefined,
   session: Session | undefined,
   request: JsonObject,
   rule: Effect,
-  work: (key: string | undefined) => Promise<T>,
+  work: (key: string | undefined, signal: AbortSignal | undefined) => Promise<T>,
 ): Promise<T> {
-  if (context === undefined) return work(undefined)
+  if (context === undefined) return work(undefined, undefined)
   const { tracing } = context.runtime
   const asked = session ?? (context.input as Session)
   let cause: unknown
@@ -34,7 +35,9 @@ export async function passMemory<T>(
     async at => {
       const perform = async (): Promise<Outcome> => {
         try {
-          const done = await work(`effect/${context.runId}/${at.key}/${at.occurrence}`)
+          const { signal } = context
+          const key = `effect/${context.runId}/${at.key}/${at.occurrence}`
+          const done = await untilAbort(work(key, signal), signal)
           return { value: toJson(done, 'what the memory returned') }
         } catch (error) {
           if (context.aborted) throw error

@@ -1,3 +1,5 @@
+import { RathError, show } from '../../base/errors.ts'
+import { type Problem, refuse } from '../../base/json.ts'
 import type { FindOptions, Hit, MemoryFilter } from '../../memory/spec.ts'
 import type { Session } from '../../session/session.ts'
 import { standing } from '../../session/summary.ts'
@@ -17,6 +19,23 @@ export interface RecallPolicy extends MemoryFilter, Pick<FindOptions, 'floor' | 
 
 export const usualLimit = 4
 const usualTokens = 1_000
+
+/** Refuses what would fail, or show nothing, before every answer: when an agent is made. */
+export function checkRecall(recall: unknown): asserts recall is RecallPolicy | false | undefined {
+  if (recall === undefined || recall === false) return
+  if (typeof recall !== 'object' || recall === null)
+    throw new RathError(
+      'invalid-argument',
+      `recall is a policy such as { limit: 4 }, or false, not ${show(recall)}.`,
+    )
+  const { limit = usualLimit, tokens = usualTokens } = recall as RecallPolicy
+  const problems: Problem[] = []
+  if (!Number.isInteger(limit) || limit < 1 || limit > 100)
+    problems.push({ path: 'recall.limit', message: `is a whole number from 1 to 100, not ${show(limit)}` })
+  if (typeof tokens !== 'number' || !(tokens > 0))
+    problems.push({ path: 'recall.tokens', message: `is a number above 0, not ${show(tokens)}` })
+  refuse('invalid-argument', 'This cannot be recalled', problems)
+}
 
 /** What the user said last. */
 export function lastSaid(session: Session): string {
@@ -69,13 +88,18 @@ const leastTokens = 20
 
 function noteOf({ id, text, at, scope, standing }: Hit, tokens: number): string | undefined {
   const rejected = standing === 'rejected' ? ' standing="rejected"' : ''
-  const day = new Date(at).toISOString().slice(0, 10)
-  const head = `<memory id="${escaped(id)}" scope="${escaped(scope)}" date="${day}"${rejected}>`
+  const head = `<memory id="${escaped(id)}" scope="${escaped(scope)}"${dateOf(at)}${rejected}>`
   const room = tokens - tokensOf(head + end)
   const whole = escaped(text)
   if (tokensOf(whole) <= room) return head + whole + end
   if (room < leastTokens) return undefined
   return head + cut(whole, room - tokensOf(cutMark)) + cutMark + end
+}
+
+/** None where a backend of somebody's gives no time that is one. */
+function dateOf(at: number): string {
+  const date = new Date(at)
+  return Number.isNaN(date.getTime()) ? '' : ` date="${date.toISOString().slice(0, 10)}"`
 }
 
 /** The longest beginning of a text that has so many tokens. */

@@ -1,15 +1,23 @@
 import { type CommitPlan, isRejectedLane } from '../../commit-plan.ts'
-import type { Committed } from '../../spec.ts'
+import type { Committed, NewMemory } from '../../spec.ts'
 import { chunkKey } from '../../turns.ts'
 import { relabel, type Writing, writeEntries } from './write.ts'
 
 export function commitPlan(writing: Writing, plan: CommitPlan): Committed {
-  const { fresh } = writeEntries(writing, plan.entries)
+  const { fresh } = writeEntries(writing, notForgotten(writing, plan.entries))
   // What is rejected does not wait any more, so it is not settled as adopted.
   reject(writing, plan)
   const settled = settle(writing, plan)
   const from = new Set(fresh.flatMap(entry => entry.source.chunks ?? []))
   return { written: fresh, from: [...from], settled }
+}
+
+function notForgotten({ db, names }: Writing, entries: readonly NewMemory[]): readonly NewMemory[] {
+  if (!db.get('SELECT 1 FROM forgotten LIMIT 1')) return entries
+  return entries.filter(({ key = '', scope = '' }) => {
+    const number = names.find('scope', scope)
+    return !db.get('SELECT 1 FROM forgotten WHERE key = ? AND scope = ?', key, number)
+  })
 }
 
 function settle({ db, names }: Writing, { lane, adopted }: CommitPlan): number {

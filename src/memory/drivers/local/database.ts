@@ -42,9 +42,16 @@ export class Database extends Connection {
     return this.sql(text).iterate(...values) as IterableIterator<Row>
   }
 
-  /** Runs `work` in a transaction that holds the write lock from its start. */
-  async write<T>(work: () => T): Promise<T> {
-    return this.patiently(() => this.transact('BEGIN IMMEDIATE', work))
+  /** Runs `work` in a transaction that holds the write lock from its start. When it comes to nothing, committing it included, `undo` is told. */
+  async write<T>(work: () => T, undo?: () => void): Promise<T> {
+    return this.patiently(() => {
+      try {
+        return this.transact('BEGIN IMMEDIATE', work)
+      } catch (error) {
+        undo?.()
+        throw error
+      }
+    })
   }
 
   /** Runs `work` on one state of the database, whatever others write meanwhile. */

@@ -1,56 +1,59 @@
 import { RathError, show } from '../../../base/errors.ts'
+import { checkListLimit } from '../../check.ts'
 import { fits } from '../../entry.ts'
-import { lanesSeenFrom, seesLane } from '../../lane.ts'
+import { seesLane } from '../../lane.ts'
 import type { Memory, MemoryFilter, MemoryPage } from '../../spec.ts'
 import type { Database, Row, Value } from './database.ts'
+import { accepting } from './filter.ts'
 import type { Names } from './names.ts'
-import { toMemory } from './rows.ts'
+import { rowByNumber, toMemory } from './rows.ts'
+import type { WordIndex } from './word-index.ts'
 
 type Listing = { readonly db: Database; readonly names: Names; readonly now: number }
 
-/** The newest first; inside a read. */
+/** The newest first; inside a read. The columns say which they are, so that only the texts of a page are read. */
 export function listEntries(
-  listing: Listing,
+  listing: Listing & { readonly index: WordIndex },
   { limit = 50, cursor, ...filter }: MemoryFilter & { limit?: number; cursor?: string },
 ): MemoryPage {
-  if (!Number.isInteger(limit) || limit < 1 || limit > 1_000) {
-    throw new RathError('invalid-argument', `limit is a whole number from 1 to 1,000, not ${show(limit)}.`)
-  }
-  const found: Row[] = []
-  const entries: Memory[] = []
-  for (const [row, entry] of matching(listing, filter, cursor === undefined ? {} : { cursor })) {
-    if (entries.length === limit) {
-      const last = found.at(-1) as Row
-      return { entries, cursor: `${last.at}:${last.n}` }
-    }
-    found.push(row)
-    entries.push(entry)
-  }
-  return { entries }
+  checkListLimit(limit)
+  const { db, names, index } = listing
+  const numbers = newest(listing, filter, limit + 1, cursor === undefined ? [] : parseCursor(cursor))
+  const entries = numbers.slice(0, limit).map(n => toMemory(rowByNumber(db, n) as Row, names, db.path))
+  const last = numbers[limit - 1]
+  return numbers.length > limit && last !== undefined
+    ? { entries, cursor: `${index.columns.at[last]}:${last}` }
+    : { entries }
 }
 
-/** Every entry that a filter lets through, with its row, the newest first. To `forget`, a lane means what waits on it or below. */
-export function* matching(
-  { db, names, now }: Listing,
+/** The numbers of the newest entries behind a time and a number. Of those with the same time, the highest number first. */
+function newest(
+  listing: Listing & { readonly index: WordIndex },
   filter: MemoryFilter,
-  { cursor, forget = false }: { readonly cursor?: string; readonly forget?: boolean } = {},
-): Generator<readonly [Row, Memory]> {
+  most: number,
+  [behind = Number.POSITIVE_INFINITY, below = 0]: readonly number[],
+): number[] {
+  const { at, size } = listing.index.columns
+  const { accepts } = accepting(filter, listing)
+  const found: number[] = []
+  for (let n = size - 1; n > 0; n--) {
+    const time = at[n] as number
+    if (time > behind || (time === behind && n >= below)) continue
+    if (found.length === most && time <= (at[found[most - 1] as number] as number)) continue
+    if (!accepts(n)) continue
+    let place = found.length
+    while (place > 0 && (at[found[place - 1] as number] as number) < time) place--
+    found.splice(place, 0, n)
+    if (found.length > most) found.pop()
+  }
+  return found
+}
+
+/** The rows of all that a filter ends. A lane means what waits on it or below. */
+export function* toForget({ db, names, now }: Listing, filter: MemoryFilter): Generator<Row> {
   const { where, values } = conditions(names, filter, now)
-  if (!forget) {
-    where.push('lane IN (SELECT value FROM json_each(?))')
-    values.push(
-      JSON.stringify([0, ...lanesSeenFrom(filter.lane ?? '').map(lane => names.find('lane', lane))]),
-    )
-  }
-  if (cursor !== undefined) {
-    const [at, n] = parseCursor(cursor)
-    where.push('(at < ? OR (at = ? AND n < ?))')
-    values.push(at, at, n)
-  }
-  const sql = `SELECT * FROM entry WHERE ${where.join(' AND ')} ORDER BY at DESC, n DESC`
-  for (const row of db.iterate(sql, ...values)) {
-    const entry = toMemory(row, names, db.path)
-    if (forget ? fitsToForget(entry, filter) : fits(entry, filter)) yield [row, entry]
+  for (const row of db.iterate(`SELECT * FROM entry WHERE ${where.join(' AND ')}`, ...values)) {
+    if (fitsToForget(toMemory(row, names, db.path), filter)) yield row
   }
 }
 

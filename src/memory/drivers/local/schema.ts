@@ -62,6 +62,8 @@ const migrations: readonly string[] = [
   CREATE TABLE vector (seq INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER NOT NULL UNIQUE, sketch BLOB NOT NULL) STRICT;
   CREATE TABLE vector_exact (n INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
   `,
+  // Turns of sessions that were forgotten, so that committing the session again does not bring them back.
+  'CREATE TABLE forgotten (key TEXT NOT NULL, scope INTEGER NOT NULL, PRIMARY KEY (key, scope)) STRICT, WITHOUT ROWID;',
 ]
 
 export const format: FileFormat = {

@@ -28,14 +28,14 @@ import type { Database, Row } from './database.ts'
 import { accepting } from './filter.ts'
 import { findByWords, hitsOf } from './find.ts'
 import { replaceResource } from './ingest.ts'
-import { listEntries, matching } from './list.ts'
+import { listEntries, toForget } from './list.ts'
 import { mergeIfDue } from './merge.ts'
 import { Names } from './names.ts'
 import { Ranker } from './rank.ts'
 import { parsed, toMemory } from './rows.ts'
 import type { Vectors } from './vectors.ts'
 import { WordIndex } from './word-index.ts'
-import { removeEntry, updateEntry, type Writing, writeEntries } from './write.ts'
+import { forgetEntry, removeEnded, updateEntry, type Writing, writeEntries } from './write.ts'
 
 export interface LocalStoreParts {
   readonly name: string
@@ -44,6 +44,9 @@ export interface LocalStoreParts {
   readonly now: () => number
   readonly resources: ResourceLimits
 }
+
+/** Entries that have ended are removed a few at a time. */
+const endedAtOnce = 256
 
 /** Memories in one SQLite file. */
 export class LocalStore implements MemoryStore {
@@ -92,7 +95,10 @@ export class LocalStore implements MemoryStore {
 
   async list(filter: MemoryFilter & { limit?: number; cursor?: string } = {}): Promise<MemoryPage> {
     const checked = checkFilter(filter, 'list')
-    return this.#read({}, () => listEntries(this.#here(), checked))
+    return this.#read({}, () => {
+      this.#index.sync(this.#db)
+      return listEntries({ ...this.#here(), index: this.#index }, checked)
+    })
   }
 
   async tree(uri?: string, { depth }: { readonly depth?: number } = {}): Promise<MemoryTree> {
@@ -129,14 +135,13 @@ export class LocalStore implements MemoryStore {
 
   async forget(what: MemoryRef | MemoryFilter, options: WriteOptions = {}): Promise<number> {
     const filter = typeof what === 'string' ? undefined : checkForget(what, this.name)
-    return this.#write(options, ({ db }) => {
+    return this.#write(options, writing => {
+      const { db } = writing
+      // Nobody can name what has ended, and whoever forgets wants it gone.
+      removeEnded(writing, -1)
       const one = filter ? undefined : this.#row(what as string)
-      const rows = filter
-        ? [...matching(this.#here(), filter, { forget: true })].map(([row]) => row)
-        : one
-          ? [one]
-          : []
-      for (const row of rows) removeEntry(db, row)
+      const rows = filter ? [...toForget(writing, filter)] : one ? [one] : []
+      for (const row of rows) forgetEntry(db, row)
       return rows.length
     })
   }
@@ -182,17 +187,19 @@ export class LocalStore implements MemoryStore {
 
   async #write<T>(options: WriteOptions, work: (writing: Writing) => T): Promise<T> {
     this.#check(options)
-    const result = await this.#db.write(() => {
-      try {
-        const done = work(this.#here())
+    const result = await this.#db.write(
+      () => {
+        const writing = this.#here()
+        removeEnded(writing, endedAtOnce)
+        const done = work(writing)
         mergeIfDue(this.#db, this.#index)
         return done
-      } catch (error) {
+      },
+      () => {
         this.#index.reset()
         this.#names.clear()
-        throw error
-      }
-    })
+      },
+    )
     this.#vectors?.wake()
     return result
   }

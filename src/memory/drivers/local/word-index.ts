@@ -112,6 +112,9 @@ export class WordIndex {
   }
 }
 
+/** Counts are read back into sixteen bits. */
+const mostCounted = 0xffff
+
 /** A text's words as the tail keeps them, a line each: the word and how often. Labels are words that no text can have. */
 export function tailWords(
   text: string,
@@ -122,7 +125,7 @@ export function tailWords(
   for (const term of terms) counts.set(term, (counts.get(term) ?? 0) + 1)
   for (const label of labels) counts.set(label, 1)
   const lines: string[] = []
-  for (const [word, count] of counts) lines.push(`${word} ${count}`)
+  for (const [word, count] of counts) lines.push(`${word} ${Math.min(count, mostCounted)}`)
   return { words: lines.join('\n'), length: terms.length }
 }
 

@@ -55,6 +55,19 @@ export function removeEntry(db: Database, row: Row): void {
   db.run('DELETE FROM revision WHERE id = ?', row.id as string)
 }
 
+/** The same because somebody wants it: a later commit of the session it came from leaves it out. */
+export function forgetEntry(db: Database, row: Row): void {
+  removeEntry(db, row)
+  if (!(row.key as string | null)?.startsWith(chunkKey)) return
+  db.run('INSERT OR IGNORE INTO forgotten VALUES (?, ?)', row.key as string, row.scope as number)
+}
+
+/** What has ended by itself goes like what is forgotten: some of it with each write, so that none of them has to wait for all of it. */
+export function removeEnded({ db, now }: Writing, most: number): void {
+  for (const row of db.all('SELECT n, id FROM entry WHERE expires <= ? LIMIT ?', now, most))
+    removeEntry(db, row)
+}
+
 /** Changes what is a column by itself, without a new number. */
 export function relabel(db: Database, n: number, change: { readonly lane?: 0; readonly rejected?: 1 }): void {
   if (change.lane !== undefined) db.run('UPDATE entry SET lane = ? WHERE n = ?', change.lane, n)

@@ -1,7 +1,7 @@
 import { cancelledError, onAbort } from '../../../base/abort.ts'
 import { RathError, show } from '../../../base/errors.ts'
 import { isPlainObject, type JsonObject } from '../../../base/json.ts'
-import { type Refusal, toMemoryError, unreachable } from './errors.ts'
+import { misshapen, type Refusal, toMemoryError, unreachable } from './errors.ts'
 
 export interface ClientOptions {
   readonly url: string
@@ -21,6 +21,10 @@ export interface Call {
   readonly signal?: AbortSignal | undefined
   /** Doing it twice is like doing it once, so that it may be sent again when nobody knows whether it arrived. GET and DELETE are. */
   readonly idempotent?: boolean
+  /** The server does something before it answers, perhaps with a model. What is POSTed and not idempotent does. */
+  readonly works?: boolean
+  /** Whether a result has the shape that the caller reads. */
+  readonly shape?: (result: unknown) => boolean
 }
 
 const attempts = 5
@@ -28,8 +32,10 @@ const firstWaitMs = 250
 const longestWaitMs = 30_000
 /** A server that asks for more is not waited for. */
 const mostPatienceMs = 60_000
+/** An agent waits for what is looked up before it answers. */
+const lookUpMs = 30_000
 /** Semantic processing on the server, which a write waits for, may call a model. */
-const timeoutMs = 300_000
+const workMs = 300_000
 
 /** Requests to an OpenViking server: who asks, the envelope of its answers, another try when it is busy. */
 export class VikingClient {
@@ -53,12 +59,16 @@ export class VikingClient {
 
   /** What the server answers; its refusal is an error whose `data.code` is the server's own. */
   async call<T>(method: 'GET' | 'POST' | 'DELETE', path: string, call: Call = {}): Promise<T> {
-    const { signal, idempotent = method !== 'POST' } = call
+    const { signal, idempotent = method !== 'POST', works = !idempotent, shape } = call
     for (let attempt = 1; ; attempt++) {
-      const refusal = await this.#once<T>(method, path, call)
-      if ('result' in refusal) return refusal.result
+      const refusal = await this.#once<T>(method, path, call, works ? workMs : lookUpMs)
+      if ('result' in refusal) {
+        if (shape === undefined || shape(refusal.result)) return refusal.result
+        throw misshapen(refusal.result, `${method} ${path}`, this.#url)
+      }
       const error = toMemoryError(refusal, `${method} ${path}`, this.#url)
-      const again = refusal.status === 429 || refusal.status === 503 || (refusal.lost && idempotent)
+      const again =
+        refusal.status === 429 || refusal.status === 503 || (refusal.lost && !refusal.late && idempotent)
       const wait =
         refusal.retryAfterMs ?? this.#random() * Math.min(longestWaitMs, firstWaitMs * 2 ** attempt)
       if (!again || attempt >= attempts || wait > mostPatienceMs) throw error
@@ -71,7 +81,12 @@ export class VikingClient {
     return this.#sleep(ms, signal)
   }
 
-  async #once<T>(method: string, path: string, call: Call): Promise<{ result: T } | Refusal> {
+  async #once<T>(
+    method: string,
+    path: string,
+    call: Call,
+    timeoutMs: number,
+  ): Promise<{ result: T } | Refusal> {
     const { query = {}, body, form, signal } = call
     if (signal?.aborted) throw cancelledError(signal)
     const url = new URL(this.#url + path)
@@ -91,7 +106,7 @@ export class VikingClient {
     } catch (error) {
       if (signal?.aborted) throw cancelledError(signal)
       if (error instanceof RathError) throw error
-      return unreachable(error)
+      return unreachable(error, timeout.aborted)
     }
   }
 }

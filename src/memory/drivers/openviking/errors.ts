@@ -1,4 +1,4 @@
-import { type ErrorCode, RathError } from '../../../base/errors.ts'
+import { type ErrorCode, RathError, show } from '../../../base/errors.ts'
 
 /** A request that did not bring a result. */
 export interface Refusal {
@@ -10,6 +10,8 @@ export interface Refusal {
   readonly retryAfterMs?: number
   /** Nobody knows whether the request arrived. */
   readonly lost: boolean
+  /** No answer came in time: another try would take as long again. */
+  readonly late?: boolean
   readonly cause?: unknown
 }
 
@@ -59,10 +61,19 @@ export function toMemoryError(refusal: Refusal, request: string, url: string): R
   })
 }
 
-export function unreachable(cause: unknown): Refusal {
+/** An answer in which nothing is where it should be. */
+export function misshapen(result: unknown, request: string, url: string): RathError {
+  return new RathError(
+    'store-failed',
+    `OpenViking answered something unexpected to ${request}: ${show(result)}. Check that ${url} is an OpenViking server, and its version.`,
+    { data: { url, request } },
+  )
+}
+
+export function unreachable(cause: unknown, late: boolean): Refusal {
   const error = cause instanceof Error ? cause : new Error(String(cause))
   const reason = error.cause instanceof Error ? error.cause.message || error.message : error.message
-  return { status: 0, code: undefined, message: reason, lost: true, cause }
+  return { status: 0, code: undefined, message: reason, lost: true, late, cause }
 }
 
 /** Whether an error is the server's refusal with this code. */

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../../base/json.ts'
+import { isPlainObject, type JsonObject } from '../../../base/json.ts'
 import type { Memory } from '../../spec.ts'
 import type { VikingClient } from './client.ts'
 import { isRefusal } from './errors.ts'
@@ -34,6 +34,7 @@ export async function listFiles(
         .call<Stat[]>('GET', '/api/v1/fs/tree', {
           query: { uri, output: 'original', node_limit: mostNodes, level_limit: deepest },
           signal,
+          shape: Array.isArray,
         })
         .catch(nothing<Stat[]>([])),
     ),
@@ -66,7 +67,7 @@ export async function readAt(
 ): Promise<Memory | undefined> {
   if (placeOf(uri) === undefined) return undefined
   const stat = await client
-    .call<Stat>('GET', '/api/v1/fs/stat', { query: { uri }, signal })
+    .call<Stat>('GET', '/api/v1/fs/stat', { query: { uri }, signal, shape: isPlainObject })
     .catch(nothing(undefined))
   if (stat === undefined || stat.isDir) return undefined
   return readEntry(client, { uri: homeward(uri), modified: timeOf(stat.modTime) }, signal)
@@ -81,7 +82,12 @@ export async function filesNamed(
 ): Promise<string[]> {
   const body: JsonObject = { pattern: `**/${name}`, uri: below }
   const { matches } = await client
-    .call<{ matches: string[] }>('POST', '/api/v1/search/glob', { body, signal, idempotent: true })
+    .call<{ matches: string[] }>('POST', '/api/v1/search/glob', {
+      body,
+      signal,
+      idempotent: true,
+      shape: result => isPlainObject(result) && Array.isArray(result.matches),
+    })
     .catch(nothing({ matches: [] as string[] }))
   return matches.map(homeward)
 }
@@ -102,7 +108,11 @@ async function readEntry(
   const place = placeOf(uri)
   if (place === undefined) return undefined
   const content = await client
-    .call<string>('GET', '/api/v1/content/read', { query: { uri }, signal })
+    .call<string>('GET', '/api/v1/content/read', {
+      query: { uri },
+      signal,
+      shape: result => typeof result === 'string',
+    })
     .catch(nothing(undefined))
   return content === undefined ? undefined : fromFile(content, place, modified)
 }

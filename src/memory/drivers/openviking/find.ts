@@ -1,3 +1,4 @@
+import { isPlainObject } from '../../../base/json.ts'
 import { fits } from '../../entry.ts'
 import type { FindOptions, Found, Hit, MemoryFilter } from '../../spec.ts'
 import type { VikingClient } from './client.ts'
@@ -43,6 +44,7 @@ export async function findOn(
       },
       signal,
       idempotent: true,
+      shape: isFindResult,
     })
     .catch(nothing<FindResult>({}))
   const matches = [...(result.memories ?? []), ...(result.resources ?? [])]
@@ -55,6 +57,13 @@ export async function findOn(
     if (entry && fits(entry, filter)) hits.push({ ...entry, score: Math.min(1, Math.max(0, score)) })
   }
   return { hits, mode: 'vectors' }
+}
+
+function isFindResult(result: unknown): boolean {
+  if (!isPlainObject(result)) return false
+  return [result.memories ?? [], result.resources ?? []].every(
+    matches => Array.isArray(matches) && matches.every(match => typeof match?.uri === 'string'),
+  )
 }
 
 /** The folders that hold everything of the scopes asked for. */

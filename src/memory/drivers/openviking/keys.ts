@@ -35,7 +35,7 @@ export async function sortByKey(
   return { all, fresh }
 }
 
-function idOf({ key, scope = 'agent' }: NewMemory): string {
+export function idOf({ key, scope = 'agent' }: NewMemory): string {
   return key === undefined ? newId() : digestOf([scope, key]).slice(0, 32)
 }
 

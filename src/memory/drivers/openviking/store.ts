@@ -1,6 +1,13 @@
 import { RathError, show } from '../../../base/errors.ts'
 import type { Session } from '../../../session/session.ts'
-import { checkChange, checkEntries, checkFilter, checkForget, checkQuery } from '../../check.ts'
+import {
+  checkChange,
+  checkEntries,
+  checkFilter,
+  checkForget,
+  checkListLimit,
+  checkQuery,
+} from '../../check.ts'
 import { planCommit } from '../../commit-plan.ts'
 import { changedEntry, fits } from '../../entry.ts'
 import { checkOpen } from '../../refusal.ts'
@@ -26,11 +33,11 @@ import { isWithin, parseRef, treeOf } from '../../uri.ts'
 import type { VikingClient } from './client.ts'
 import { filesNamed, listFiles, readAt, readFiles } from './files.ts'
 import { findOn, targetsOf } from './find.ts'
-import { sortByKey } from './keys.ts'
+import { idOf, sortByKey } from './keys.ts'
 import { fileName, fileOf, foreignFile, ours, placeOf } from './places.ts'
 import { takeIn } from './resources.ts'
 import { extract } from './sessions.ts'
-import { createFiles, removeFile, replaceFile } from './write.ts'
+import { batchesOf, createFiles, removeFile, replaceFile } from './write.ts'
 
 export const capabilities: MemoryCapabilities = {
   vectors: true,
@@ -100,6 +107,7 @@ export class VikingStore implements MemoryStore {
   ): Promise<MemoryPage> {
     this.#begin()
     const { limit = 50, cursor, ...filter } = checkFilter(options, 'list')
+    checkListLimit(limit)
     const after = cursor === undefined ? undefined : parseCursor(cursor)
     const entries = (await this.#all(filter)).sort(newestFirst)
     const rest = after ? entries.filter(entry => newestFirst(after, entry) < 0) : entries
@@ -137,7 +145,9 @@ export class VikingStore implements MemoryStore {
       if (held) await removeFile(this.#client, held.file, false, signal)
       return held ? 1 : 0
     }
-    const entries = await this.#all(checkForget(what, this.name), signal)
+    const filter = checkForget(what, this.name)
+    // Nothing waits on a lane here, so there is nothing of one to forget.
+    const entries = filter.lane === undefined ? await this.#all(filter, signal) : []
     for (const entry of entries) await removeFile(this.#client, fileOfEntry(entry), false, signal)
     return entries.length
   }
@@ -150,14 +160,17 @@ export class VikingStore implements MemoryStore {
   async commit(session: Session, options: CommitOptions = {}): Promise<Committed> {
     const { signal } = options
     this.#begin(signal)
-    const { entries } = planCommit(session, options, this.name)
+    const plan = planCommit(session, options, this.name)
+    // What is forgotten leaves no trace on the server; the session's own record says it.
+    const entries = plan.entries.filter(entry => !plan.forgotten.includes(idOf(entry)))
     const { fresh } = await sortByKey(this.#client, entries, this.#options.now(), signal)
     if (fresh.length === 0) return { written: [], from: [], settled: 0 }
     const drawn =
       this.#options.extract && options.entries === undefined
         ? await extract(this.#client, sessionScope(session), fresh, signal)
         : []
-    const { fresh: written } = await this.#write(entries, signal)
+    const written: Memory[] = []
+    for (const batch of batchesOf(entries)) written.push(...(await this.#write(batch, signal)).fresh)
     const extracted = await Promise.all(drawn.map(uri => readAt(this.#client, uri, signal)))
     return {
       written: [...written, ...extracted.filter(entry => entry !== undefined)],

@@ -1,5 +1,5 @@
 import { RathError } from '../../../base/errors.ts'
-import type { Memory } from '../../spec.ts'
+import type { Memory, NewMemory } from '../../spec.ts'
 import type { VikingClient } from './client.ts'
 import { isRefusal } from './errors.ts'
 import { toFile } from './file.ts'
@@ -10,6 +10,23 @@ import { fileOf, ours } from './places.ts'
 const mostFiles = 256
 const largestFile = 8 * 1024 * 1024
 const largestBatch = 16 * 1024 * 1024
+
+/** Entries in parts that the server takes at once, with room for what is written beside the texts. */
+export function* batchesOf(entries: readonly NewMemory[]): Generator<readonly NewMemory[]> {
+  let batch: NewMemory[] = []
+  let size = 0
+  for (const entry of entries) {
+    const own = Buffer.byteLength(entry.text)
+    if (batch.length === mostFiles || (batch.length > 0 && size + own > largestBatch / 2)) {
+      yield batch
+      batch = []
+      size = 0
+    }
+    batch.push(entry)
+    size += own
+  }
+  if (batch.length > 0) yield batch
+}
 
 /** Creates files for entries, all or none. False when one of them is there already. */
 export async function createFiles(
@@ -51,6 +68,7 @@ export async function replaceFile(client: VikingClient, entry: Memory, signal?: 
       body: { uri, content, mode, wait: true },
       signal,
       idempotent: mode === 'replace',
+      works: true,
     })
   await write('replace').catch(async error => {
     if (!isRefusal(error, 'NOT_FOUND')) throw error

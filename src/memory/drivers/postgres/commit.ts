@@ -1,15 +1,27 @@
 import { type CommitPlan, isRejectedLane } from '../../commit-plan.ts'
-import type { Committed } from '../../spec.ts'
+import type { Committed, NewMemory } from '../../spec.ts'
 import { chunkKey } from '../../turns.ts'
 import { type Writing, writeEntries } from './write.ts'
 
 export async function commitPlan(writing: Writing, plan: CommitPlan): Promise<Committed> {
-  const { fresh } = await writeEntries(writing, plan.entries)
+  const { fresh } = await writeEntries(writing, await notForgotten(writing, plan.entries))
   // What is rejected does not wait any more, so it is not settled as adopted.
   await reject(writing, plan)
   const settled = await settle(writing, plan)
   const from = new Set(fresh.flatMap(entry => entry.source.chunks ?? []))
   return { written: fresh, from: [...from], settled }
+}
+
+async function notForgotten(
+  { queries, place }: Writing,
+  entries: readonly NewMemory[],
+): Promise<readonly NewMemory[]> {
+  const rows = await queries.query<{ scope: string; key: string }>(
+    'SELECT scope, key FROM openrath_memory.forgotten WHERE place = $1 AND key = ANY ($2::text[])',
+    [place, entries.map(({ key = '' }) => key)],
+  )
+  const forgotten = new Set(rows.map(({ scope, key }) => JSON.stringify([scope, key])))
+  return entries.filter(({ scope, key }) => !forgotten.has(JSON.stringify([scope, key])))
 }
 
 async function settle({ queries, place }: Writing, { lane, adopted }: CommitPlan): Promise<number> {

@@ -1,4 +1,5 @@
 import { RathError, show } from '../../../base/errors.ts'
+import { checkListLimit } from '../../check.ts'
 import type { MemoryFilter, MemoryPage } from '../../spec.ts'
 import { matching } from './filter.ts'
 import type { Finding } from './find.ts'
@@ -9,9 +10,7 @@ export async function listEntries(
   { queries, place, now }: Finding,
   { limit = 50, cursor, ...filter }: MemoryFilter & { limit?: number; cursor?: string },
 ): Promise<MemoryPage> {
-  if (!Number.isInteger(limit) || limit < 1 || limit > 1_000) {
-    throw new RathError('invalid-argument', `limit is a whole number from 1 to 1,000, not ${show(limit)}.`)
-  }
+  checkListLimit(limit)
   const where = matching(place, filter, now)
   if (cursor !== undefined) {
     const [at, n] = parseCursor(cursor)

@@ -71,6 +71,15 @@ const migrations: readonly string[] = [
     PRIMARY KEY (place, id, version)
   );
   `,
+  // Turns of sessions that were forgotten, so that committing the session again does not bring them back.
+  `
+  CREATE TABLE openrath_memory.forgotten (
+    place integer NOT NULL,
+    scope text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    PRIMARY KEY (place, scope, key)
+  );
+  `,
 ]
 
 /** Brings the schema up to the newest version, all steps in one transaction. Many processes may come here at once. */

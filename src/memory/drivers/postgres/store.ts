@@ -33,7 +33,7 @@ import { listEntries } from './list.ts'
 import type { Pool, Queries } from './pool.ts'
 import { columns, type EntryRow, toMemory } from './rows.ts'
 import type { Vectors } from './vectors.ts'
-import { lockPlace, removeEntries, updateEntry, type Writing, writeEntries } from './write.ts'
+import { dropEnded, forgetEntries, lockPlace, updateEntry, type Writing, writeEntries } from './write.ts'
 
 export interface PostgresStoreParts {
   readonly name: string
@@ -132,14 +132,15 @@ export class PostgresStore implements MemoryStore {
   async forget(what: MemoryRef | MemoryFilter, options: WriteOptions = {}): Promise<number> {
     const filter = typeof what === 'string' ? undefined : checkForget(what, this.name)
     return this.#write(options, async writing => {
+      await dropEnded(writing)
       const where = filter && toForget(this.#place, filter, writing.now)
       const rows = where
         ? await writing.queries.query<EntryRow>(
-            `SELECT n, id FROM openrath_memory.entry WHERE ${where}`,
+            `SELECT n, id, scope, key FROM openrath_memory.entry WHERE ${where}`,
             where.values,
           )
         : [await this.#row(writing.queries, what as string)].filter(row => row !== undefined)
-      await removeEntries(writing, rows)
+      await forgetEntries(writing, rows)
       return rows.length
     })
   }

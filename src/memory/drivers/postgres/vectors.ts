@@ -11,6 +11,8 @@ import type { Pool } from './pool.ts'
 export class Vectors extends VectorMaker {
   readonly #pool: Pool
   readonly #place: number
+  /** Entries that the model refuses. */
+  readonly #refused = new Set<string>()
 
   private constructor(pool: Pool, place: number, embedder: Embedder) {
     super(embedder)
@@ -58,8 +60,8 @@ export class Vectors extends VectorMaker {
   protected async left(): Promise<number> {
     const [row] = await this.#pool.query<{ count: string }>(
       `SELECT count(*) FROM openrath_memory.entry LEFT JOIN openrath_memory.vector ON vector.entry = entry.n
-       WHERE entry.place = $1 AND vector.entry IS NULL`,
-      [this.#place],
+       WHERE entry.place = $1 AND vector.entry IS NULL AND entry.n <> ALL ($2::bigint[])`,
+      [this.#place, [...this.#refused]],
     )
     return Number(row?.count)
   }
@@ -71,18 +73,20 @@ export class Vectors extends VectorMaker {
   protected async embedBatch(): Promise<boolean> {
     const rows = await this.#pool.query<{ n: string; body: string }>(
       `SELECT entry.n, entry.body FROM openrath_memory.entry LEFT JOIN openrath_memory.vector ON vector.entry = entry.n
-       WHERE entry.place = $1 AND vector.entry IS NULL ORDER BY entry.n LIMIT ${batch}`,
-      [this.#place],
+       WHERE entry.place = $1 AND vector.entry IS NULL AND entry.n <> ALL ($2::bigint[]) ORDER BY entry.n LIMIT ${batch}`,
+      [this.#place, [...this.#refused]],
     )
     if (rows.length === 0) return false
-    const vectors = await this.embed(rows.map(row => row.body))
+    const vectors = await this.embedEach(rows.map(row => row.body))
+    const made = rows.flatMap(({ n }, i) => (vectors[i] ? [{ n, embedding: textOf(vectors[i]) }] : []))
+    for (const [i, { n }] of rows.entries()) if (!vectors[i]) this.#refused.add(n)
     // By way of `entry`, because one may have been forgotten meanwhile.
     await this.#pool.query(
       `INSERT INTO openrath_memory.vector (entry, place, model, embedding)
        SELECT entry.n, entry.place, $3, given.embedding::vector
        FROM unnest($1::bigint[], $2::text[]) AS given (n, embedding) JOIN openrath_memory.entry USING (n)
        ON CONFLICT DO NOTHING`,
-      [rows.map(row => row.n), vectors.map(textOf), this.model],
+      [made.map(({ n }) => n), made.map(({ embedding }) => embedding), this.model],
     )
     return true
   }

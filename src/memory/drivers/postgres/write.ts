@@ -1,6 +1,7 @@
 import { newId } from '../../../base/ids.ts'
 import { changedEntry, newEntry } from '../../entry.ts'
 import type { Memory, MemoryChange, NewMemory } from '../../spec.ts'
+import { chunkKey } from '../../turns.ts'
 import { wordsOf } from '../../words.ts'
 import { labelsOf } from './filter.ts'
 import type { Queries } from './pool.ts'
@@ -73,6 +74,21 @@ export async function removeEntries(
   )
 }
 
+/** The same because somebody wants it: a later commit of the session they came from leaves them out. */
+export async function forgetEntries(
+  writing: Writing,
+  rows: readonly Pick<EntryRow, 'n' | 'id' | 'scope' | 'key'>[],
+): Promise<void> {
+  await removeEntries(writing, rows)
+  const turns = rows.filter(row => row.key?.startsWith(chunkKey))
+  if (turns.length === 0) return
+  await writing.queries.query(
+    `INSERT INTO openrath_memory.forgotten (place, scope, key)
+     SELECT $1, scope, key FROM unnest($2::text[], $3::text[]) AS given (scope, key) ON CONFLICT DO NOTHING`,
+    [writing.place, turns.map(row => row.scope), turns.map(row => row.key)],
+  )
+}
+
 /** Makes the index anew when its words were divided in another way than they are now; whole or not at all. */
 export async function divideAnew(writing: Writing, tokenizer: number): Promise<void> {
   const { queries, place } = writing
@@ -104,8 +120,8 @@ export async function divideAnew(writing: Writing, tokenizer: number): Promise<v
   )
 }
 
-/** One that has ended makes room for a new one with its key. */
-async function dropEnded(writing: Writing): Promise<void> {
+/** Nobody can name what has ended, and it makes room for a new one with its key. */
+export async function dropEnded(writing: Writing): Promise<void> {
   const ended = await writing.queries.query<EntryRow>(
     'SELECT n, id FROM openrath_memory.entry WHERE place = $1 AND expires <= $2',
     [writing.place, writing.now],
