@@ -111,6 +111,19 @@ export class RathError extends Error {
   }
 }
 
+/** Whatever was thrown, as an error of ours; what is one stays the object it is. Does not throw itself, whatever it is handed. */
+export function toRathError(thrown: unknown): RathError {
+  try {
+    if (thrown instanceof RathError) return thrown
+    const { message } = Object(thrown) as { message?: unknown }
+    return new RathError('run-failed', typeof message === 'string' ? message : String(thrown), {
+      cause: thrown,
+    })
+  } catch (cause) {
+    return new RathError('run-failed', 'Something was thrown that cannot be written as text.', { cause })
+  }
+}
+
 /** A short, safe picture of any value for an error message: never throws, never long. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return clip(JSON.stringify(value))

@@ -2,7 +2,8 @@ import { call, type SessionInput } from '../run/call.ts'
 import type { CallOptions } from '../run/context.ts'
 import { PendingSession } from '../run/pending-session.ts'
 import type { Chunk } from '../session/chunk.ts'
-import { Session } from '../session/session.ts'
+import { Session, sessionOf, valueFrom } from '../session/session.ts'
+import { appendCopy } from '../session/value.ts'
 import type { Workflow } from './workflow.ts'
 
 /** A choice that was made: about which session, and that session with the choice on its record. */
@@ -42,6 +43,5 @@ function routedInput(input: SessionInput, decided: Decided): SessionInput {
 function routed(input: Session, { asked, session, route }: Decided): Session {
   if (input.id === asked) return session
   if (input.chunks.at(route.index)?.id === route.id) return input
-  const { id: _, state: __, index: ___, text: ____, branch: _____, origin: ______, ...body } = route
-  return input.append(body)
+  return sessionOf(appendCopy(valueFrom(input), route))
 }

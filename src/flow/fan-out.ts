@@ -1,9 +1,12 @@
 import { cancelledError, LinkedAbort } from '../base/abort.ts'
 import { RathError, show } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
 import { stopsRun } from '../base/run-stop.ts'
 import { currentContext } from '../run/context.ts'
 import { scopeIn } from '../run/scope.ts'
-import type { Session } from '../session/session.ts'
+import { laneBefore, laneOff, rootLane } from '../session/lane.ts'
+import { onLane } from '../session/lineage.ts'
+import { type Session, sessionOf, valueFrom } from '../session/session.ts'
 import type { Workflow } from './workflow.ts'
 
 /** What happens when a branch fails: the whole fails, the branch is left out, or it is tried again first. */
@@ -33,11 +36,16 @@ export interface Branch {
 /** How a branch ended, in the order the branches were given whatever finished first. */
 export interface Ended {
   readonly label: string
-  readonly input: Session
+  /** What each attempt began with. */
+  readonly inputs: readonly Session[]
   /** Absent when it failed, was cancelled, or never began. */
   readonly session?: Session
   /** Every attempt that failed, in order; on a branch without a session, the last is why. */
   readonly failures: readonly RathError[]
+  /** Where one was enough: it was this one. Others may have come to their end while they were being cancelled. */
+  readonly isFirst?: boolean
+  /** Others ended it: its last failure says no more than that. */
+  readonly isStopped?: boolean
 }
 
 /**
@@ -66,11 +74,11 @@ export async function fanOut(
     },
     async () => {
       ended = await runBranches(branches, until, options)
-      return { value: ended.findIndex(end => end.session) }
+      return { value: ended.findIndex(end => end.isFirst) }
     },
   )
   if (ended) return ended
-  const all: Ended[] = branches.map(({ label, input }) => ({ label, input, failures: [] }))
+  const all = branches.map(notBegun)
   const first = value as number
   const [end] = await runBranches([branches[first] as Branch], until, options)
   all[first] = end as Ended
@@ -86,7 +94,7 @@ async function runBranches(
   const outer = context?.signal
   using abort = new LinkedAbort(outer)
   const { retry, otherwise } = typeof onFailure === 'object' ? onFailure : { retry: 0, otherwise: onFailure }
-  const ended: Ended[] = branches.map(({ label, input }) => ({ label, input, failures: [] }))
+  const ended = branches.map(notBegun)
   let failed: RathError | undefined
   /** A branch that waits for a person lets the others work. */
   const waiting: RathError[] = []
@@ -102,7 +110,10 @@ async function runBranches(
         waiting.push(last)
         continue
       }
-      if (end.session && until === 'first') abort.abort(new Error(`${end.label} was first`))
+      if (end.session && until === 'first' && !abort.signal.aborted) {
+        ended[i] = { ...end, isFirst: true }
+        abort.abort(new Error(`${end.label} was first`))
+      }
       const isFatal = stopsRun(last) || (until === 'all' && otherwise !== 'drop')
       if (!end.session && isFatal && !abort.signal.aborted) {
         failed = last
@@ -127,14 +138,30 @@ async function attempt(
   signal: AbortSignal,
 ): Promise<Ended> {
   const failures: RathError[] = []
+  const inputs: Session[] = []
   for (;;) {
+    const begun = inputs.length === 0 ? input : besides(input)
+    inputs.push(begun)
     try {
-      return { label, input, failures, session: await layer(input, { signal }) }
+      return { label, inputs, failures, session: await layer(begun, { signal }) }
     } catch (error) {
       failures.push(error as RathError)
-      if (signal.aborted || stopsRun(error) || failures.length > retries) return { label, input, failures }
+      if (signal.aborted) return { label, inputs, failures, isStopped: true }
+      if (stopsRun(error) || failures.length > retries) return { label, inputs, failures }
     }
   }
+}
+
+/** The same fork once more, on a lane of its own: it does not find the files that a failed attempt left. */
+function besides(fork: Session): Session {
+  const value = valueFrom(fork)
+  const id = newId()
+  const lane = laneOff(laneBefore(value.lineage.lane ?? rootLane) ?? rootLane, id)
+  return sessionOf({ ...value, id, lineage: onLane(value.lineage, lane) })
+}
+
+function notBegun({ label }: Branch): Ended {
+  return { label, inputs: [], failures: [] }
 }
 
 function allFailed(ended: readonly Ended[]): RathError {

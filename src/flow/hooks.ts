@@ -1,4 +1,4 @@
-import { RathError, show } from '../base/errors.ts'
+import { RathError, show, toRathError } from '../base/errors.ts'
 import type { ForwardContext } from '../run/effect.ts'
 import { Session } from '../session/session.ts'
 
@@ -83,10 +83,9 @@ async function replacement(
   try {
     returned = await run()
   } catch (error) {
-    const known = error instanceof RathError ? error : undefined
-    const why = error instanceof Error ? error.message : String(error)
-    const failure = new RathError(known?.code ?? 'run-failed', `${named} threw: ${why}`, { cause: error })
-    if (known?.session !== undefined) failure.session = known.session
+    const { code, message, data, session: soFar } = toRathError(error)
+    const failure = new RathError(code, `${named} threw: ${message}`, { cause: error, data })
+    if (soFar !== undefined) failure.session = soFar
     throw failure
   }
   if (returned === undefined) return session

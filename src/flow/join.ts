@@ -1,7 +1,9 @@
 import { RathError, show } from '../base/errors.ts'
 import { currentContext } from '../run/context.ts'
 import type { ChunkInput } from '../session/chunk.ts'
-import { Session } from '../session/session.ts'
+import { commonLane, type Lane, rootLane } from '../session/lane.ts'
+import { onLane } from '../session/lineage.ts'
+import { Session, sessionOf, valueFrom } from '../session/session.ts'
 import type { Ended } from './fan-out.ts'
 import { Workflow } from './workflow.ts'
 
@@ -52,7 +54,7 @@ async function together(
   join: Join,
 ): Promise<Session> {
   const sessions = kept.map(end => end.session)
-  if (join === 'first') return sessions[0] as Session
+  if (join === 'first') return kept.find(end => end.isFirst)?.session as Session
   if (join === 'merge') return merged(session, sessions)
   if (join instanceof Workflow) return join(await merged(session, sessions))
   const labels = kept.map(end => end.label)
@@ -62,15 +64,33 @@ async function together(
 }
 
 function merged(session: Session, branches: readonly Session[]): Promise<Session> {
-  const [first, ...rest] = branches
+  const near = branches.map(branch => broughtTo(session, branch))
+  const [first, ...rest] = near
   if (first === undefined) return Promise.resolve(session)
-  const by = signed()
-  // One branch alone still comes back to where it was forked.
-  return rest.length === 0 ? session.merge([first], by) : first.merge(rest, by)
+  return meetAt(session, near) ? first.merge(rest, signed()) : session.merge(near, signed())
 }
 
 function without(joined: Session, others: readonly Session[], session: Session): Promise<Session> {
-  return joined.merge(others.length > 0 ? others : [session], { policy: 'ours', ...signed() })
+  const [ours, ...rest] = [joined, ...others].map(one => broughtTo(session, one)) as [Session, ...Session[]]
+  const parties = meetAt(session, [ours, ...rest]) ? rest : [...rest, session]
+  return ours.merge(parties, { policy: 'ours', ...signed() })
+}
+
+/** A session from elsewhere is merged where it was forked: it does not take the work of the others with it, nor their files. */
+function broughtTo(session: Session, other: Session): Session {
+  const { branch, lineage } = valueFrom(session)
+  if (commonLane([laneOf(other), laneOf(session)]) === laneOf(session)) return other
+  const value = valueFrom(other)
+  return sessionOf({ ...value, branch, lineage: onLane(value.lineage, lineage.lane) })
+}
+
+/** Whether a merge of them alone comes back to where they were forked: one branch does not, nor do two that are the same. */
+function meetAt(session: Session, sessions: readonly Session[]): boolean {
+  return sessions.length > 1 && commonLane(sessions.map(laneOf)) === laneOf(session)
+}
+
+function laneOf(session: Session): Lane {
+  return valueFrom(session).lineage.lane ?? rootLane
 }
 
 function hasSession(end: Ended): end is Ended & { session: Session } {
@@ -85,9 +105,10 @@ function leftOut(joined: Session, sessions: readonly Session[], join: Join): Ses
 }
 
 /** What attempts did before they failed. */
-function partials({ failures, input }: Ended): Session[] {
+function partials({ failures, inputs }: Ended): Session[] {
+  const begun = new Set(inputs.map(({ id }) => id))
   return failures.flatMap(({ session }) =>
-    session instanceof Session && session.id !== input.id ? [session] : [],
+    session instanceof Session && !begun.has(session.id) ? [session] : [],
   )
 }
 
@@ -96,9 +117,9 @@ function verdict(label: string, { id }: Session, join: Join): ChunkInput {
   return { kind: 'verdict', verdict: 'accept', subject: id, reason, ...signed() }
 }
 
-function failureChunks({ label, failures, session }: Ended): ChunkInput[] {
+function failureChunks({ label, failures, session, isStopped }: Ended): ChunkInput[] {
   return failures
-    .filter(error => error.code !== 'cancelled')
+    .filter((error, i) => !(isStopped && i === failures.length - 1 && error.code === 'cancelled'))
     .map((error, i) => ({
       kind: 'error',
       error: error.code,

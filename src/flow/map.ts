@@ -1,4 +1,5 @@
-import { canonicalJson } from '../base/json.ts'
+import { RathError, show } from '../base/errors.ts'
+import { canonicalJson, isPlainObject } from '../base/json.ts'
 import { call, type SessionInput } from '../run/call.ts'
 import { type CallOptions, currentContext } from '../run/context.ts'
 import type { PendingSession } from '../run/pending-session.ts'
@@ -47,6 +48,21 @@ export function map<Item>(
   return call(callee, session, callOptions)
 }
 
-function asMessage(item: unknown): string {
-  return typeof item === 'string' ? item : canonicalJson(item)
+function asMessage(item: unknown, index: number): string {
+  const text = typeof item === 'string' ? item : jsonOf(item)
+  if (text) return text
+  throw new RathError(
+    'invalid-argument',
+    `map: item ${index} is ${show(item)}, which says nothing as it is; say what its message is: map(…, { message: item => '…' }).`,
+  )
+}
+
+/** Undefined where JSON has no form for it, or would leave out all there is, as with a Map. */
+function jsonOf(item: unknown): string | undefined {
+  try {
+    const text = canonicalJson(item)
+    return text === '{}' && !isPlainObject(item) ? undefined : text
+  } catch {
+    return undefined
+  }
 }

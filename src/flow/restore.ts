@@ -1,44 +1,37 @@
-import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
-import type { Chunk, ChunkInput } from '../session/chunk.ts'
+import { link, previousOf, relink } from '../session/chain.ts'
+import type { Chunk } from '../session/chunk.ts'
+import { identityOf } from '../session/identity.ts'
 import { lineage } from '../session/lineage.ts'
+import { withField } from '../session/parse.ts'
 import { type Session, sessionOf, valueFrom } from '../session/session.ts'
+import { append } from '../session/value.ts'
 
 /**
  * The session as if a compression had not happened: up to the chunk before it, then everything that came after. Without an id, the last
- * one. What came after gets new ids, as it now stands on another history; a note says which summary went and what it had cost. To
- * drop what came after too, rewind to the chunk before it.
+ * one. What came after gets new ids, as it now stands on another history, and counts once when both are merged; a note says which
+ * summary went and what it had cost. To drop what came after too, rewind to the chunk before it.
  */
 export function restore(session: Session, compressId?: string): Session {
   const compress = findCompress(session, compressId)
-  const ids = new Map<Digest, Digest>()
-  // A summary has something before it: what it stands for.
-  let restored = session.rewind(compress.index - 1).append({
+  const before = { ...valueFrom(session.rewind(compress.index)), tip: previousOf(compress) }
+  const note = {
     kind: 'note',
     name: 'restored',
     data: { compress: compress.id, ...(compress.usage && { usage: { ...compress.usage } }) },
-  })
-  for (const chunk of session.chunks.slice(compress.index + 1)) {
-    restored = restored.append(again(chunk, compress, ids))
-    const made = restored.chunks.at(-1) as Chunk
-    ids.set(chunk.id, made.id)
-    if (chunk.origin) ids.set(chunk.origin, made.id)
   }
-  // The steps in between are nobody's sessions.
-  return sessionOf({
-    ...valueFrom(restored),
-    lineage: lineage('restore', [session.id], {}, valueFrom(restored).lineage.lane),
-  })
+  const noted = append(before, [note])
+  let { tip } = noted
+  for (const chunk of session.chunks.slice(compress.index + 1)) tip = again(tip, chunk, compress)
+  return sessionOf({ ...noted, tip, lineage: lineage('restore', [session.id], {}, noted.lineage.lane) })
 }
 
-/** A chunk's own fields, for another history. A later summary names what it replaced by the ids that those have there. */
-function again(chunk: Chunk, compress: Chunk<'compress'>, ids: ReadonlyMap<Digest, Digest>): ChunkInput {
-  const { id: _, state: __, index: ___, text: ____, branch: _____, origin: ______, ...body } = chunk
-  if (body.kind !== 'compress') return body as ChunkInput
-  const replaced = body.replaced.flatMap(id =>
-    id === compress.id || id === compress.origin ? compress.replaced : [ids.get(id) ?? id],
-  )
-  return { ...body, replaced }
+/** A chunk on another history. A later summary that named the one that went names what that one stood for. */
+function again(tip: Chunk | undefined, chunk: Chunk, gone: Chunk<'compress'>): Chunk {
+  if (chunk.kind !== 'compress') return relink(tip, chunk)
+  const isGone = (id: string) => id === gone.id || id === gone.origin
+  const replaced = chunk.replaced.flatMap(id => (isGone(id) ? gone.replaced : [id]))
+  return link(tip, withField(chunk, { replaced: Object.freeze(replaced), origin: identityOf(chunk) }))
 }
 
 function findCompress(session: Session, id: string | undefined): Chunk<'compress'> {

@@ -1,8 +1,8 @@
-import { RathError } from '../base/errors.ts'
 import type { Model, ModelAnswer } from '../model/spec.ts'
 import type { Session } from '../session/session.ts'
 import { AskFailed, ask, BudgetSpent, type Question } from './ask.ts'
 import type { RunContext } from './context.ts'
+import { ownError } from './own-error.ts'
 import { Recorder } from './recorder.ts'
 
 /**
@@ -39,13 +39,7 @@ export async function recorded(
   try {
     await work(recorder)
   } catch (thrown) {
-    const error =
-      thrown instanceof RathError
-        ? thrown
-        : new RathError('run-failed', thrown instanceof Error ? thrown.message : String(thrown), {
-            cause: thrown,
-          })
-    throw Object.assign(error, { session: recorder.session })
+    throw Object.assign(ownError(thrown, context.run), { session: recorder.session })
   }
   return recorder.session
 }

@@ -47,6 +47,7 @@ export class CallContext implements RunContext {
   readonly #own: AbortSignal | undefined
   readonly #given: AbortSignal | undefined
   #abort: LinkedAbort | undefined
+  #isOver = false
 
   constructor(facts: CallFacts, outer: CallContext | undefined) {
     const { by, own, options } = facts
@@ -91,7 +92,9 @@ export class CallContext implements RunContext {
   get signal(): AbortSignal {
     if (this.#abort) return this.#abort.signal
     this.#inRun.cancellable = true
-    this.#abort = new LinkedAbort(this.#outer?.signal, this.#own, this.#given)
+    this.#abort = this.#isOver
+      ? new LinkedAbort()
+      : new LinkedAbort(this.#outer?.signal, this.#own, this.#given)
     return this.#abort.signal
   }
 
@@ -122,6 +125,7 @@ export class CallContext implements RunContext {
 
   /** Nothing is told and nothing is listened to any more. */
   end(): void {
+    this.#isOver = true
     this.#abort?.[Symbol.dispose]()
     this.events.end()
   }

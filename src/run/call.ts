@@ -7,7 +7,8 @@ import { append } from '../session/value.ts'
 import { CallContext } from './call-context.ts'
 import { type CallOptions, currentContext, emit, type RunContext, runInContext } from './context.ts'
 import type { RunEnd } from './event.ts'
-import { PendingSession } from './pending-session.ts'
+import { inputError, ownError } from './own-error.ts'
+import { PendingSession, untilMade } from './pending-session.ts'
 import { runSetup } from './run.ts'
 import { scopeIn } from './scope.ts'
 import type { AgentFacts, CallTrace } from './telemetry/tracing.ts'
@@ -68,7 +69,7 @@ async function perform(
   let session: Session | undefined
   let trace: CallTrace | undefined
   try {
-    session = input instanceof Session ? input : await input
+    session = input instanceof Session ? input : await untilMade(input, context.signal)
     if (context.aborted) throw cancelledError(context.signal)
     // Forks are numbered from the beginning of a run, as they will be when it is replayed.
     const given = isOutermost ? sessionOf(valueFrom(session)) : session
@@ -91,10 +92,14 @@ async function perform(
     emit(context, { type: 'run-end', status: 'done' })
     return result
   } catch (thrown) {
-    const known = withSession(thrown, session)
+    const known = session ? ownError(thrown, run) : inputError(thrown, run)
+    // The innermost call knows most of the work.
+    if (session) known.session ??= session
     const notes = context.takeNotes()
-    if (notes.length > 0 && known.session instanceof Session)
-      known.session = await withNotes(passedOn(known.session, context), notes, context)
+    const soFar = known.session
+    if (notes.length > 0 && soFar instanceof Session)
+      // What stopped it may be the store itself.
+      known.session = await withNotes(passedOn(soFar, context), notes, context).catch(() => soFar)
     const error = isOutermost ? await run.failed(known) : known
     trace?.failed(error, endOf(error))
     emit(context, { type: 'run-end', status: endOf(error), error: error.message })
@@ -141,18 +146,6 @@ async function withNotes(
   const value = valueFrom(session)
   const noted = sessionOf({ ...append(value, notes), id: value.id, lineage: value.lineage })
   return (await runtime.store).clean(noted)
-}
-
-/** Every error of a run is a RathError and carries the work so far; the innermost one knows most of it. */
-function withSession(thrown: unknown, session: Session | undefined): RathError {
-  const error =
-    thrown instanceof RathError
-      ? thrown
-      : new RathError('run-failed', thrown instanceof Error ? thrown.message : String(thrown), {
-          cause: thrown,
-        })
-  if (session) error.session ??= session
-  return error
 }
 
 function checkInput(input: unknown, name: string): asserts input is SessionInput {

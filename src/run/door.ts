@@ -1,4 +1,4 @@
-import { RathError } from '../base/errors.ts'
+import { RathError, toRathError } from '../base/errors.ts'
 import type { Json } from '../base/json.ts'
 import type { JournalEntry, Store } from '../store/spec.ts'
 import { type Asked, definition, keyOf, nextKey, type Outcome, outcomeIn, recordOf } from './entry.ts'
@@ -147,9 +147,9 @@ export class Occurrences {
 
 /** Something that failed, as the journal keeps it, and back. */
 export function failureOf(thrown: unknown): Json {
-  const message = thrown instanceof Error ? thrown.message : String(thrown)
-  if (!(thrown instanceof RathError)) return { code: 'run-failed', message }
-  return { code: thrown.code, message, data: thrown.data }
+  const error = toRathError(thrown)
+  const { code, message, data } = error
+  return error === thrown ? { code, message, data } : { code, message }
 }
 
 export function errorOf(failure: Json): RathError {

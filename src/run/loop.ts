@@ -19,6 +19,7 @@ import type { Asked } from './entry.ts'
 import type { AgentMemory } from './memory/agent-memory.ts'
 import type { CommitMemoryOptions } from './memory/commit.ts'
 import { invalidOutput, type OutputSpec } from './output.ts'
+import { ownError } from './own-error.ts'
 import { pathFiles } from './place/path-files.ts'
 import { keepPrompt, promptDigest } from './prompt.ts'
 import { Recorder } from './recorder.ts'
@@ -56,7 +57,7 @@ export async function runLoop(agent: AgentSpec, input: Session, context: RunCont
   } catch (thrown) {
     // What stopped it may be the store itself.
     await recorder.keep().catch(() => {})
-    throw Object.assign(asRathError(thrown), { session: recorder.session })
+    throw Object.assign(ownError(thrown, context.run), { session: recorder.session })
   }
   return recorder.session
 }
@@ -283,11 +284,4 @@ class Loop {
 
 function isWaiting(error: unknown): boolean {
   return error instanceof RathError && error.code === 'run-waiting'
-}
-
-function asRathError(thrown: unknown): RathError {
-  if (thrown instanceof RathError) return thrown
-  return new RathError('run-failed', thrown instanceof Error ? thrown.message : String(thrown), {
-    cause: thrown,
-  })
 }

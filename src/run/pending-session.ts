@@ -1,3 +1,4 @@
+import { cancelledError, onAbort } from '../base/abort.ts'
 import type { Lineage } from '../session/lineage.ts'
 import type { Session } from '../session/session.ts'
 import type { RunEvent } from './event.ts'
@@ -8,8 +9,11 @@ export interface PendingFacts {
   readonly out: { readonly id: string; readonly lineage: Lineage }
   readonly runId: string
   readonly events: EventStream
+  readonly aborted: boolean
   cancel(reason?: unknown): void
 }
+
+let factsOf: (pending: PendingSession) => PendingFacts
 
 /**
  * A session that is being made: a promise of it, and the events of its making. Who it will be (`id`, `lineage`) is known from
@@ -18,6 +22,10 @@ export interface PendingFacts {
 export class PendingSession extends Promise<Session> implements AsyncIterable<RunEvent> {
   readonly #facts: PendingFacts
   #observed = false
+
+  static {
+    factsOf = pending => pending.#facts
+  }
 
   /** The work starts in the next turn, so that whoever is handed this can follow it from its first event. */
   constructor(facts: PendingFacts, work: () => Promise<Session>) {
@@ -88,4 +96,19 @@ export class PendingSession extends Promise<Session> implements AsyncIterable<Ru
       )
     })
   }
+}
+
+/**
+ * The session for work that needs it and may be cancelled meanwhile. Where the session's own making is cancelled too, it is waited for all the
+ * same: its error carries the work so far.
+ */
+export function untilMade(pending: PendingSession, signal: AbortSignal): Promise<Session> {
+  return new Promise((resolve, reject) => {
+    const leave = () => {
+      if (!factsOf(pending).aborted) reject(cancelledError(signal))
+    }
+    // In the next turn: what cancels both tells one of them first.
+    const link = onAbort(signal, () => queueMicrotask(leave))
+    pending.then(resolve, reject).finally(() => link[Symbol.dispose]())
+  })
 }

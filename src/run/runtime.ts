@@ -114,7 +114,12 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
   const files = serveFiles(places)
   let opened: Promise<Store> | undefined
   const open = () => {
-    opened ??= typeof given === 'object' ? Promise.resolve(given) : openStore(given, redact ? { redact } : {})
+    if (opened) return opened
+    opened = typeof given === 'object' ? Promise.resolve(given) : openStore(given, redact ? { redact } : {})
+    // One that cannot be reached now may be there for the next call.
+    opened.catch(() => {
+      opened = undefined
+    })
     return opened
   }
   const close = async () => {

@@ -50,10 +50,21 @@ export function lastText(tip: Chunk | undefined): string {
   for (const chunk of backwards(tip)) {
     if (chunk.kind === 'compress') compressions.push(chunk)
     if (chunk.kind !== 'assistant' || chunk.text === '') continue
-    if (compressions.length === 0) return chunk.text
-    return (summariesOf(compressions.reverse())(chunk) ?? chunk).text
+    let standing: Chunk = chunk
+    for (const summary of compressions.reverse())
+      if (stands(summary, chunk) || stands(summary, standing)) standing = summary
+    return standing.text
   }
   return compressions[0]?.text ?? ''
+}
+
+/** Whether a summary names a chunk. Looks from the end: the last answer is near it, whatever the summary stands for besides. */
+function stands(summary: Chunk<'compress'>, chunk: Chunk): boolean {
+  const { replaced } = summary
+  const identity = identityOf(chunk)
+  for (let i = replaced.length - 1; i >= 0; i--)
+    if (replaced[i] === identity || replaced[i] === chunk.id) return true
+  return false
 }
 
 /** A new summary names chunks by what stays the same about them, so that it finds them after any number of merges. */

@@ -3,6 +3,7 @@ import { newId } from '../base/ids.ts'
 import { type Branch, branchOff, checkLabel, trunk } from './branch.ts'
 import { backwards, chunkAt, isLinked, knownId, lengthOf, link, newLink, previousOf } from './chain.ts'
 import type { Chunk, ChunkBody, ChunkInput } from './chunk.ts'
+import { identityOf } from './identity.ts'
 import { laneOff, placedOn, rootLane } from './lane.ts'
 import { appendedTo, type Lineage, lineage, type OperationOptions } from './lineage.ts'
 import { parseChunk, withField } from './parse.ts'
@@ -37,6 +38,14 @@ export function append(
   const { lane } = value.lineage
   const from = options ? lineage('append', [value.id], options, lane) : appendedTo(value.id, lane)
   return { id: newId(), tip: tipAfter(value, inputs, from.at), branch: value.branch, lineage: from }
+}
+
+/** Adds a chunk of another history. For merges the two are one chunk: kept once, and its cost counted once. */
+export function appendCopy(value: SessionValue, chunk: Chunk): SessionValue {
+  const { branch: _, ...body } = { ...chunk } as ChunkBody
+  const copy = withField(body as ChunkBody, { origin: identityOf(chunk) })
+  const tip = linkOn(value.tip, copy, value.branch)
+  return { id: newId(), tip, branch: value.branch, lineage: appendedTo(value.id, value.lineage.lane) }
 }
 
 /** The last chunk of a value to which these are added. */

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import {
   type Agent,
@@ -11,7 +12,7 @@ import {
 import type { SessionInput } from '../../src/run/call.ts'
 import type { CallOptions } from '../../src/run/context.ts'
 import type { Session } from '../../src/session/session.ts'
-import { agentWith, ask, eventsOf, failureOf } from '../run/make.ts'
+import { agentWith, ask, callsEcho, echo, eventsOf, failureOf } from '../run/make.ts'
 
 class Broken extends Workflow {
   forward(): Session {
@@ -102,6 +103,40 @@ describe('a call', () => {
     const pending = agentWith([{ text: 'late', delayMs: 60_000 }]).agent(ask())
     pending.cancel('enough')
     expect(await failureOf(pending)).toMatchObject({ code: 'cancelled' })
+  })
+
+  it('that is cancelled does not wait for a session that goes on being made', async () => {
+    const slow = new Slow()
+    const input = slow(ask())
+    const pending = agentWith(['never']).agent(input)
+    pending.cancel('enough')
+    expect(await failureOf(pending)).toMatchObject({ code: 'cancelled' })
+    slow.gate.resolve()
+    expect((await input).length).toBe(2)
+  })
+
+  it('that is cancelled with the making of its input carries what that had done', async () => {
+    const script = [callsEcho('x'), { text: 'late', delayMs: 60_000 }]
+    class Chain extends Workflow {
+      first = agentWith(script, { tools: [echo] }).agent
+      second = agentWith(['never']).agent
+      forward(session: Session) {
+        return this.second(this.first(session))
+      }
+    }
+    const pending = new Chain()(ask(), {
+      onEvent: event => event.type === 'chunk' && event.chunk.kind === 'tool-result' && pending.cancel(),
+    })
+    const { session } = await failureOf(pending)
+    expect(session.chunks.map(chunk => chunk.kind)).toEqual(['user', 'assistant', 'tool-result'])
+  })
+
+  it('leaves nothing on the signal it was given, also when it is cancelled after its end', async () => {
+    const { signal } = new AbortController()
+    const pending = new Sequential(session => session)(ask(), { signal })
+    await pending
+    pending.cancel()
+    expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
   it('carries events of every level, also when it is followed late', async () => {

@@ -267,6 +267,26 @@ describe('restore', () => {
     expect(spoken(restore(restore(twice)))).toEqual([...spoken(talk), 'assistant: f', 'user: g', 'user: h'])
   })
 
+  it('keeps branches apart, and what came after counts once when both are merged', async () => {
+    const usage = { inputTokens: 10, outputTokens: 0 }
+    const short = await compressorWith([{ text: 'short', usage }]).compressor(talk)
+    const [a, b] = short
+      .forks(['a', 'b'])
+      .map(fork => fork.append({ kind: 'assistant', text: fork.branch, usage }))
+    const out = await (a as Session).merge(b as Session)
+    const back = restore(out)
+    expect(back.chunks.slice(-3).map(chunk => chunk.branch)).toEqual(['a', 'b', undefined])
+    const both = await back.merge(out)
+    expect(both.usage.totalTokens).toBe(30)
+    expect(both.verify().ok).toBe(true)
+  })
+
+  it('undoes one that a session begins with', () => {
+    const replaced = [talk.chunks.at(0)?.id as string]
+    const out = Session.create('empty').append({ kind: 'compress', replaced, summary: 's' }, user('a'))
+    expect(kinds(restore(out))).toEqual(['note', 'user'])
+  })
+
   it('refuses what was never compressed', () => {
     expect(() => restore(talk)).toThrow('There is no compression to undo')
     expect(() => restore(talk, 'abc')).toThrow('"abc"')

@@ -3,6 +3,7 @@ import { map } from '../../src/flow/map.ts'
 import { Parallel } from '../../src/flow/parallel.ts'
 import { Sequential } from '../../src/flow/sequential.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
+import type { RunEvent } from '../../src/run/event.ts'
 import type { Session } from '../../src/session/session.ts'
 import { agentWith, ask, eventsOf, failureOf, kinds } from '../run/make.ts'
 
@@ -73,6 +74,25 @@ describe('Parallel', () => {
   it('of one branch comes back to where it was forked', async () => {
     const out = await new Parallel({ only: says('one') })(ask())
     expect([texts(out), out.branch]).toEqual([['one'], ''])
+  })
+
+  it('comes back to where it was forked, whatever sessions the branches return', async () => {
+    const root = ask()
+    const dev = root.fork('dev')
+    let made = dev
+    const writes = (session: Session) => {
+      made = session.user('made')
+      return made
+    }
+    const same = await new Parallel([writes, () => made])(dev)
+    const foreign = await new Parallel([writes, () => root])(dev)
+    const picked = await new Parallel([writes, () => made, () => root], {
+      join: ([, second]) => second as Session,
+    })(dev)
+    for (const out of [same, foreign, picked]) {
+      expect([out.branch, out.lineage.lane]).toEqual(['dev', dev.lineage.lane])
+      expect(out.chunks.filter(chunk => chunk.text === 'made')).toHaveLength(1)
+    }
   })
 
   it('keeps to its limit', async () => {
@@ -148,6 +168,27 @@ describe('Parallel', () => {
     )
   })
 
+  it('takes the first even when one before it comes to its end all the same', async () => {
+    const answered = Promise.withResolvers<void>()
+    const ended = Promise.withResolvers<void>()
+    const stubborn = new Sequential(says('stubborn'), async session => {
+      answered.resolve()
+      await ended.promise
+      return session
+    })
+    const quick = async (session: Session) => {
+      await answered.promise
+      return session.append({ kind: 'assistant', text: 'quick' })
+    }
+    const onEvent = (event: RunEvent) => {
+      if (event.type === 'run-end' && event.by === 'Parallel/quick') ended.resolve()
+    }
+    const out = await new Parallel({ stubborn, quick }, { join: 'first' })(ask(), { onEvent })
+    expect(texts(out)).toEqual(['quick'])
+    expect(out.chunks.at(-1)).toMatchObject({ kind: 'verdict', reason: 'quick was first' })
+    expect(out.usage.totalTokens).toBe(10)
+  })
+
   it('that waits for the first fails when all do, with every reason', async () => {
     const error = await failureOf(
       new Parallel({ a: fails('one'), b: fails('two') }, { join: 'first' })(ask()),
@@ -182,6 +223,19 @@ describe('Parallel', () => {
     expect(chunk).toMatchObject({ kind: 'error', error: 'model-rejected', by: 'Parallel' })
     expect(chunk?.text).toContain('The branch b failed and was left out')
     expect(out.chunks.filter(one => one.kind === 'merge').at(-1)).toMatchObject({ policy: 'ours' })
+  })
+
+  it('drops a branch that cancelled itself with its reason, too', async () => {
+    const late = says('late', 60_000)
+    const gaveUp = (session: Session) => {
+      const pending = late(session)
+      pending.cancel('took too long')
+      return pending
+    }
+    const out = await new Parallel({ a: says('a'), gaveUp }, { onFailure: 'drop' })(ask())
+    expect(out.chunks.at(-1)?.text).toContain(
+      'gaveUp failed and was left out: The work was cancelled: took too',
+    )
   })
 
   it('cannot drop every branch', async () => {
@@ -260,6 +314,14 @@ describe('map', () => {
     })
     expect(crowd.most).toBe(1)
     expect(out.chunks.at(1)?.text).toBe('item 0: 1,item 1: 2,item 2: 3')
+  })
+
+  it('refuses an item that says nothing, by its number', async () => {
+    for (const item of [undefined, '', 10n, new Map([['a', 1]])]) {
+      const error = await failureOf(map(ask(), ['fine', item], session => session))
+      expect(error).toMatchObject({ code: 'invalid-argument' })
+      expect(error.message).toContain('map: item 1 is ')
+    }
   })
 
   it('over nothing gives the session as it was', async () => {

@@ -128,6 +128,18 @@ describe('a selector', () => {
     expect((await next(session)).text).toBe('two')
   })
 
+  it('is paid for once, however many branches go the chosen way', async () => {
+    const usage = { inputTokens: 10, outputTokens: 0 }
+    const way = agentWith(() => ({ text: 'done', usage }), { description: 'Does it.' }).agent
+    const selector = new Selector({ model: scripted([{ text: 'Agent', usage }]) })
+    const session = ask()
+    const next = await selector(session, way)
+    const [first, ...rest] = await Promise.all([session, ...session.forks(2)].map(branch => next(branch)))
+    const out = await (first as Session).merge(rest)
+    expect(out.chunks.filter(chunk => chunk.kind === 'route')).toHaveLength(1)
+    expect(out.usage.totalTokens).toBe(40)
+  })
+
   it('works for workflows with private parts, and is itself found as a part with a model', async () => {
     const { agent } = agentWith(['hello'], { name: 'greeter', description: 'Greets.' })
     const { selector } = selectorWith(['greeter'])

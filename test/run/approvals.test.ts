@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Parallel } from '../../src/flow/parallel.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
+import type { RunEvent } from '../../src/run/event.ts'
 import type { OpenApproval } from '../../src/run/run.ts'
 import type { Session } from '../../src/session/session.ts'
 import type { RunWrite } from '../../src/store/spec.ts'
@@ -227,6 +228,24 @@ describe('a branch that waits', () => {
     })
     expect((await runtime.resume(pending.runId, agent)).text).toBe('done')
     expect(paid).toEqual([3])
+  })
+
+  it('in a hook is not waited for when another branch was first', async () => {
+    const { runtime, store } = await fresh()
+    const asks = agentWith([pays(1)], { tools: [shop().pay] }).agent
+    const hooked = agentWith(['hm']).agent
+    hooked.onForward((_workflow, _session, result) => asks(result))
+    const { promise: asked, resolve } = Promise.withResolvers<void>()
+    const other = async (session: Session) => {
+      await asked
+      return session
+    }
+    const onEvent = (event: RunEvent) => {
+      if (event.type === 'run-end' && event.by.endsWith('/hooked')) resolve()
+    }
+    const pending = runtime.run(new Parallel({ hooked, other }, { join: 'first' }), say(), { onEvent })
+    expect((await pending).pending).toEqual([])
+    expect((await store.runs.get(pending.runId)).status).toBe('done')
   })
 
   it('is still waiting when the code around it takes the error for a failure', async () => {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { RathError } from '../../src/base/errors.ts'
 import { Agent } from '../../src/flow/agent.ts'
+import { Sequential } from '../../src/flow/sequential.ts'
 import type { Model, ModelContext } from '../../src/model/spec.ts'
 import { tool } from '../../src/tool/tool.ts'
 import { agentWith, ask, callsEcho, echo, eventsOf, failureOf, kinds, store } from './make.ts'
@@ -133,5 +135,30 @@ describe('a cancelled run', () => {
     })
     await agentWith([callsEcho('x'), 'done'], { tools: [echo] }).agent(ask(), { signal })
     expect(listeners).toBe(0)
+  })
+})
+
+describe('an error', () => {
+  it('that cannot be written as text still ends its run, with the session so far', async () => {
+    const { agent } = agentWith(() => 'done')
+    for (const thrown of [Object.create(null), { message: 'plain' }]) {
+      const pending = new Sequential(agent, () => Promise.reject(thrown))(ask())
+      const error = await failureOf(pending)
+      expect(error).toMatchObject({ code: 'run-failed', cause: expect.anything() })
+      expect(error.message).toMatch(/^plain$|cannot be written as text/)
+      expect(kinds(error.session)).toEqual(['user', 'assistant'])
+      expect((await store.runs.get(pending.runId)).status).toBe('failed')
+    }
+  })
+
+  it('that several runs were thrown carries the session of each', async () => {
+    const shared = new RathError('store-unreachable', 'nobody is there')
+    const layer = new Sequential(() => Promise.reject(shared))
+    const errors = await Promise.all([ask('mine'), ask('yours')].map(session => failureOf(layer(session))))
+    expect(errors.map(({ session }) => session.chunks.at(0)?.text)).toEqual(['mine', 'yours'])
+    expect(errors.map(({ code, message }) => [code, message])).toEqual([
+      ['store-unreachable', 'nobody is there'],
+      ['store-unreachable', 'nobody is there'],
+    ])
   })
 })

@@ -1,3 +1,6 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { createRuntime } from '../../src/run/runtime.ts'
@@ -34,4 +37,16 @@ it('everything that a workflow made is in the store, and its graph is whole', as
     'create',
     'create',
   ])
+})
+
+it('a store that could not be opened is tried again by the next call', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'rath-'))
+  const file = join(folder, 'later')
+  await writeFile(file, '')
+  await using runtime = createRuntime({ store: `sqlite:${join(file, 'rath.db')}` })
+  const { agent } = agentWith(() => 'done')
+  await expect(runtime.run(agent, ask())).rejects.toThrow()
+  await rm(file)
+  expect((await runtime.run(agent, ask())).text).toBe('done')
+  await rm(folder, { recursive: true })
 })

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Agent } from '../../src/flow/agent.ts'
+import { Parallel } from '../../src/flow/parallel.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { createRuntime, type Runtime } from '../../src/run/runtime.ts'
 import type { Chunk } from '../../src/session/chunk.ts'
@@ -179,5 +180,28 @@ describe('files and the journal', () => {
     const again = await runtime.run(new Pair('echo two >> a.txt'), start(), { id: 'run-2', reuse: 'run-1' })
     expect(read('a.txt')).toBe('Atwo\n')
     expect(again.chunks.find(chunk => chunk.kind === 'note')).toMatchObject({ name: 'files-put-away' })
+  })
+})
+
+describe('branches', () => {
+  it('that are tried again do not find what the failed attempt wrote', async () => {
+    const seen: boolean[] = []
+    const looks = { name: 'workspace_path_exists', args: { path: 'a.txt' } }
+    const attempt = async (session: Session) => {
+      const out = await worker('coder', [looks], [writes('a.txt', 'A')])(session)
+      seen.push(JSON.stringify(results(out)[0]?.outcome).includes('true'))
+      if (seen.length === 1) throw new Error('not yet')
+      return out
+    }
+    await runtime.run(new Parallel([attempt], { onFailure: { retry: 1 } }), start())
+    expect(seen).toEqual([false, false])
+    expect(read('a.txt')).toBe('A')
+  })
+
+  it('of a fork leave the folder alone also when one returns a session from outside of it', async () => {
+    const root = start()
+    const parallel = new Parallel([worker('coder', [writes('a.txt', 'A')]), () => root])
+    await runtime.run(parallel, root.fork('dev'))
+    expect(existsSync(join(project(), 'a.txt'))).toBe(false)
   })
 })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { Session } from '../../src/session/session.ts'
 import { calls, compressed, note, result, says, spoken, texts, user } from './make.ts'
 
@@ -75,6 +75,18 @@ describe('compress', () => {
 })
 
 describe('the text of a compressed session', () => {
+  it('is found without a look at all that the summary stands for', () => {
+    const long = Session.create('empty').append(...Array.from({ length: 500 }, () => says('b')))
+    const short = compressed(long, [...long.chunks.slice().keys()])
+    const noted = vi.spyOn(Map.prototype, 'set')
+    try {
+      expect(short.text).toBe('in short')
+      expect(noted.mock.calls.length).toBeLessThan(10)
+    } finally {
+      noted.mockRestore()
+    }
+  })
+
   it('is the summary when it replaced the last answer', () => {
     expect(compressed(session, [0, 1, 2, 3]).text).toBe('in short')
     expect(compressed(compressed(session, [3], 'inner'), [5], 'outer').text).toBe('outer')

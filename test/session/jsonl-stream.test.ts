@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { Session } from '../../src/session/session.ts'
 import { readSessions, writeSessions } from '../../src/session/stream.ts'
 import type { VerificationProblem } from '../../src/session/verify.ts'
@@ -58,6 +58,22 @@ describe('a file of several sessions', () => {
       ),
       { numRuns: 60 },
     )
+  })
+
+  it('is looked through once, also where one line comes in many pieces', async () => {
+    const text = Session.create('empty')
+      .append(user('x'.repeat(10_000)))
+      .toJSONL()
+    const looked = vi.spyOn(String.prototype, 'indexOf')
+    let characters = 0
+    try {
+      await read(pieces(text, [100]))
+      for (const [i, [sought]] of looked.mock.calls.entries())
+        if (sought === '\n') characters += String(looked.mock.contexts[i]).length
+    } finally {
+      looked.mockRestore()
+    }
+    expect(characters).toBeLessThan(2 * text.length)
   })
 
   it('yields each session as soon as its section ends, and closes a source that is left early', async () => {

@@ -51,17 +51,20 @@ export async function* readLines(
 ): AsyncGenerator<ReadResult, void, undefined> {
   const reader = new Reader(options)
   const decoder = new TextDecoder()
-  let rest = ''
+  // What came of a line so far is not looked through again: a line may be as long as a file, and come in a thousand pieces.
+  let begun: string[] = []
   for await (const piece of source) {
-    rest += typeof piece === 'string' ? piece : decoder.decode(piece, { stream: true })
+    const text = typeof piece === 'string' ? piece : decoder.decode(piece, { stream: true })
     let start = 0
-    for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n', start)) {
-      yield* reader.line(rest.slice(start, end))
+    for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', start)) {
+      begun.push(text.slice(start, end))
+      yield* reader.line(begun.join(''))
+      begun = []
       start = end + 1
     }
-    rest = rest.slice(start)
+    if (start < text.length) begun.push(text.slice(start))
   }
-  yield* reader.end(rest + decoder.decode())
+  yield* reader.end(begun.join('') + decoder.decode())
 }
 
 class Reader {
