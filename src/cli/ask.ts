@@ -8,7 +8,7 @@ import type { ApprovalDecision, ApprovalRequest } from '../tool/approval.ts'
 import { callLines } from './call-print.ts'
 import { Lines } from './lines.ts'
 import type { Output } from './output.ts'
-import { indent, plain } from './text.ts'
+import { hasControls, indent, plain, safeJson } from './text.ts'
 
 export interface AskOptions {
   readonly output: Output
@@ -66,7 +66,7 @@ async function decide(request: ApprovalRequest, lines: Lines, output: Output): P
   const by = whoami()
   const { signal } = request
   for (;;) {
-    const answer = await lines.read('Allow it? [y]es, [n]o, [e]dit, why: ', { signal })
+    const answer = await lines.read('Allow it? [y]es, [n]o, [e]dit, why: ', { signal, fresh: true })
     if (answer === undefined) return { verdict: 'rejected', by, reason: 'Nobody was there to answer.' }
     const [word = '', ...rest] = answer.trim().split(/\s+/)
     const reason = rest.join(' ')
@@ -95,18 +95,18 @@ async function decide(request: ApprovalRequest, lines: Lines, output: Output): P
   }
 }
 
-/** A command is edited as it is, anything else as JSON. */
+/** A command of one line is edited as it is, anything else as JSON: a line break in what stands on the line to begin with would be taken for Enter. */
 async function editArguments(
   { args, signal }: ApprovalRequest,
   lines: Lines,
   output: Output,
 ): Promise<Json | undefined> {
   const given = args as Record<string, Json>
-  if (typeof given?.cmd === 'string') {
-    const cmd = await lines.read('$ ', { prefill: given.cmd, signal })
+  if (typeof given?.cmd === 'string' && !hasControls(given.cmd)) {
+    const cmd = await lines.read('$ ', { prefill: given.cmd, signal, fresh: true })
     return cmd === undefined || cmd === '' ? undefined : { ...given, cmd }
   }
-  const text = await lines.read('arguments: ', { prefill: JSON.stringify(args), signal })
+  const text = await lines.read('arguments: ', { prefill: safeJson(args) ?? '', signal, fresh: true })
   try {
     return text === undefined ? undefined : JSON.parse(text)
   } catch (error) {

@@ -15,8 +15,8 @@ function wordsFor(
   name: string,
 ): string | undefined {
   if (argChoices) return argChoices.join(' ')
-  if (name === 'run') return '$(rath ls runs -q 2>/dev/null)'
-  return ['name', 'a', 'b', 'session'].includes(name) ? '$(rath ls -q 2>/dev/null)' : undefined
+  if (name === 'run') return '$(_rath_ids runs)'
+  return ['name', 'a', 'b', 'session'].includes(name) ? '$(_rath_ids sessions)' : undefined
 }
 
 function described(program: Command): Described[] {
@@ -32,6 +32,9 @@ function described(program: Command): Described[] {
     }
   })
 }
+
+/** Shells run what stands in words that they complete, and ids come with files of others: only those are offered in which nothing can be run. */
+const safeIds = `_rath_ids() { rath ls "$1" -q 2>/dev/null | grep -xE '[A-Za-z0-9._-]+'; }`
 
 const flagsOf = ({ short, long }: Option) => [short, long].filter(flag => flag !== undefined)
 
@@ -55,6 +58,7 @@ export function bashScript(program: Command): string {
     )
   })
   return [
+    safeIds,
     '_rath() {',
     `  local word=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]}`,
     '  COMPREPLY=()',
@@ -97,6 +101,7 @@ export function zshScript(program: Command): string {
   })
   return [
     '#compdef rath openrath',
+    safeIds,
     'local -a commands',
     `commands=(${all.map(({ name, summary }) => `'${name}:${quoted(summary)}'`).join(' ')})`,
     'if (( CURRENT == 2 )); then',
@@ -129,7 +134,9 @@ export function fishScript(program: Command): string {
       ...place,
     ]
   })
-  return [...lines, 'complete -c openrath -w rath'].join('\n')
+  // This shell takes the words as they are.
+  const ids = 'function _rath_ids; rath ls $argv -q 2>/dev/null; end'
+  return [ids, ...lines, 'complete -c openrath -w rath'].join('\n')
 }
 
 /** Inside single quotes, where brackets and colons mean something in zsh. */

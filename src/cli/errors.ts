@@ -2,7 +2,7 @@ import { CommanderError } from 'commander'
 import { type ErrorCode, RathError } from '../base/errors.ts'
 import { type ExitCode, exit } from './exit.ts'
 import type { Output } from './output.ts'
-import { plain } from './text.ts'
+import { plain, safeJson } from './text.ts'
 
 /** A command used in a way it does not know: one line says what to do instead. */
 export class UsageError extends Error {
@@ -26,7 +26,7 @@ export function report(error: unknown, output: Output, isJson: boolean): ExitCod
   const { message } = error as Error
   if (isJson) {
     const known = error instanceof RathError ? { code: error.code, message, data: error.data } : { message }
-    output.tell(JSON.stringify({ error: known }))
+    output.tell(safeJson({ error: known }) ?? '')
   } else output.tell(`${output.paint('red', 'rath:', output.stderr)} ${plain(sentence(error))}`)
   return code
 }

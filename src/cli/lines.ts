@@ -11,6 +11,8 @@ export interface ReadOptions {
   /** What is on the line to begin with, to be changed. */
   readonly prefill?: string
   readonly signal?: AbortSignal
+  /** On a terminal, what was typed before this was asked does not answer it; it stays for the next that takes any line. */
+  readonly fresh?: boolean
 }
 
 /** Lines that a person types, or that a file holds; those typed ahead wait. */
@@ -37,8 +39,11 @@ export class Lines implements Disposable {
   }
 
   /** The next line; undefined when there are no more, or nobody needs it any more. */
-  async read(prompt: string, { prefill = '', signal }: ReadOptions = {}): Promise<string | undefined> {
-    const typed = this.#waiting.shift()
+  async read(
+    prompt: string,
+    { prefill = '', signal, fresh = false }: ReadOptions = {},
+  ): Promise<string | undefined> {
+    const typed = fresh && this.#isTerminal ? undefined : this.#waiting.shift()
     if (typed !== undefined) return typed
     if (this.#isOver || signal?.aborted) return undefined
     const { promise, resolve } = Promise.withResolvers<string | undefined>()

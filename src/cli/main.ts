@@ -5,6 +5,8 @@ import { runCommand } from './program.ts'
 
 // A reader that has seen enough, such as `head`, is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+// Nobody listens to what is said about the work: the work goes on.
+process.stderr.on('error', () => {})
 
 // What Node itself thinks of SQLite or of TypeScript is nothing that a user of the command can act on.
 process.removeAllListeners('warning')

@@ -15,9 +15,9 @@ export async function runCommand(args: readonly string[], output: Output): Promi
   } catch (error) {
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return exit.done
-      return report(new UsageError(usageLine(said.join(''), nameIn(args))), output, false)
+      return report(new UsageError(usageLine(said.join(''), nameIn(args))), output, wantsJson(args))
     }
-    return report(error, output, args.includes('--json'))
+    return report(error, output, wantsJson(args))
   }
 }
 
@@ -57,6 +57,12 @@ function nameIn(args: readonly string[]): string | undefined {
   return words[0] === 'help' ? words[1] : words[0]
 }
 
+/** Behind `--` stand words of others. */
+function wantsJson(args: readonly string[]): boolean {
+  const end = args.indexOf('--')
+  return args.slice(0, end < 0 ? args.length : end).includes('--json')
+}
+
 /** Everything that was said about a mistake, in one line. */
 function usageLine(said: string, name: string | undefined): string {
   const known = name !== undefined && Object.hasOwn(commands, name)
@@ -64,7 +70,10 @@ function usageLine(said: string, name: string | undefined): string {
     .replace(/^error: /gm, '')
     .trim()
     .replace(/\s*\n\s*/g, ' ')
-  if (said.startsWith('Usage:')) return 'say what to do: rath COMMAND. See rath --help'
+  if (said.startsWith('Usage:'))
+    return name === undefined || known
+      ? 'say what to do: rath COMMAND. See rath --help'
+      : `unknown command '${name}'. See rath --help`
   const end = /[.?!)]$/.test(message) ? '' : '.'
   return `${message}${end} See rath ${known ? `${name} ` : ''}--help`
 }

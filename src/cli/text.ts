@@ -3,6 +3,24 @@ export function plain(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(/(?![\n\t])[\p{Cc}\p{Cf}]/gu, '\ufffd')
 }
 
+/** Whether a text holds anything that acts on a terminal, line breaks included. */
+export function hasControls(text: string): boolean {
+  return acting.test(text)
+}
+
+const acting = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
+
+/** JSON that is safe on a terminal, and means the same: what would act is escaped. */
+export function safeJson(value: unknown, spaces?: number): string | undefined {
+  return JSON.stringify(value, null, spaces)?.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, escaped)
+}
+
+function escaped(character: string): string {
+  return [...Array(character.length).keys()]
+    .map(i => `\\u${character.charCodeAt(i).toString(16).padStart(4, '0')}`)
+    .join('')
+}
+
 /** The same on one line, and not longer than `width`. */
 export function oneLine(text: string, width = 100): string {
   const flat = plain(text.slice(0, 4 * width).replace(/\s+/g, ' ')).trim()

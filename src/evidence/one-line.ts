@@ -8,7 +8,10 @@ export function oneLine(text: string, most = 200): string {
   return flat.length > most ? `${flat.slice(0, most - 1)}…` : flat
 }
 
-/** A line of a file as it stands, safe on a terminal. */
+/** A line of a file as it stands, safe on a terminal; how it ends is not shown. */
 export function codeLine(text: string): string {
-  return text.replaceAll('\t', '  ').replace(/[\p{Cc}\p{Cf}]/gu, '\ufffd')
+  return text
+    .replace(/\r$/, '')
+    .replaceAll('\t', '  ')
+    .replace(/[\p{Cc}\p{Cf}]/gu, '\ufffd')
 }

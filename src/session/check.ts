@@ -146,6 +146,16 @@ export const number: Check<number> = (value, path, problems) => {
   return value === 0 ? 0 : (value as number)
 }
 
+/** Milliseconds since the epoch, as far as a date can name them. */
+export const time: Check<number> = (value, path, problems) => {
+  if (Math.abs(value as number) > 8.64e15 && Number.isFinite(value))
+    problems.push({
+      path,
+      message: `must be a time in milliseconds that a date can name, not ${show(value)}`,
+    })
+  return number(value, path, problems)
+}
+
 export const count: Check<number> = (value, path, problems) => {
   if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) {
     problems.push({ path, message: `must be a number of at least 0, not ${show(value)}` })

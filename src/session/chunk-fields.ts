@@ -17,6 +17,7 @@ import {
   record,
   tagged,
   text,
+  time,
 } from './check.ts'
 import type { ChunkKind } from './chunk.ts'
 import type { AnswerPart, Part } from './part.ts'
@@ -138,7 +139,7 @@ const leftOutChunk = record(fields({ chunk: digest, usage }, ['chunk', 'usage'])
 const conflict = record(
   fields({ path: nonEmpty, kind: nonEmpty, settled: nonEmpty, by: nonEmpty }, ['path', 'settled']),
 )
-const common = { kind: text, at: number, by: nonEmpty, ...extras }
+const common = { kind: text, at: time, by: nonEmpty, ...extras }
 
 const kinds: Record<ChunkKind, Fields> = {
   system: fields({ content: saidParts }, ['content']),

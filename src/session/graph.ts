@@ -145,7 +145,7 @@ function mermaid(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): stri
   const name = shortNames(nodes)
   const text = (node: GraphNode) =>
     captionOf(node)
-      .replaceAll('"', '#quot;')
+      .replace(/[#"<>&`]/g, character => entities[character] as string)
       .replace(/[\r\n]+/g, ' ')
   return [
     'flowchart TD',
@@ -153,6 +153,16 @@ function mermaid(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): stri
     ...edges.map(edge => `  ${name(edge.from)} --> ${name(edge.to)}`),
     '',
   ].join('\n')
+}
+
+/** Pages that draw a picture may take a label for HTML or Markdown. */
+const entities: Readonly<Record<string, string>> = {
+  '#': '#35;',
+  '"': '#quot;',
+  '<': '#lt;',
+  '>': '#gt;',
+  '&': '#amp;',
+  '`': '#96;',
 }
 
 function dot(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): string {

@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { expect, test } from 'vitest'
+import { sha256 } from '../../src/base/digest.ts'
+import { Session } from '../../src/session/session.ts'
 import { Project, visible } from './make.ts'
 
 const model = `import { scripted } from 'openrath/testing'
@@ -41,6 +43,29 @@ test('a chat streams answers, is kept, and goes on where it was left', () => {
     ['main> ', '/quit\r'],
   ])
   expect(visible(anew.screen)).not.toContain('Going on')
+})
+
+test('a conversation that works in another folder is not gone on with, though the store of this one names it', () => {
+  const project = new Project({ 'model.ts': model, 'elsewhere/.keep': '' })
+  const there = Session.fromUserMessage('Go on.').to('local', join(project.folder, 'elsewhere'))
+  project.keep(there)
+  project.write(
+    'tag.ts',
+    `import { openStore } from 'openrath'
+await using store = await openStore('sqlite:.openrath/rath.db')
+await store.sessions.tag('${there.id}', 'chat/${basename(project.folder)}-${sha256(project.folder).slice(0, 6)}/main')
+`,
+  )
+  const { status, stderr } = project.program(process.execPath, 'tag.ts')
+  expect(status, stderr).toBe(0)
+  const { screen } = project.terminal(chat('--yes'), [
+    ['main> ', 'write it\r'],
+    ['It is done.', ''],
+    ['main> ', '/quit\r'],
+  ])
+  expect(visible(screen)).not.toContain('Going on')
+  expect(project.read('note.txt')).toBe('new\n')
+  expect(existsSync(join(project.folder, 'elsewhere/note.txt'))).toBe(false)
 })
 
 test('a change is shown as a diff before it is made, and made only with a yes', () => {

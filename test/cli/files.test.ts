@@ -1,6 +1,29 @@
+import { readdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Session } from '../../src/session/session.ts'
 import { greeter, Project } from './make.ts'
+
+test('a file that is there stays as it is when its export fails, and a link to it stays a link', () => {
+  const project = new Project({ 'kept.jsonl': 'precious' })
+  const id = project.keep(Session.fromUserMessage('hi'))
+  symlinkSync('kept.jsonl', join(project.folder, 'link.jsonl'))
+  project.write(
+    'runs.ts',
+    `import { openStore } from 'openrath'
+await using store = await openStore('sqlite:.openrath/rath.db')
+await Promise.all(Array.from({ length: 1000 }, (_, i) => store.runs.create({ id: \`run-\${i}\` })))
+`,
+  )
+  expect(project.program(process.execPath, 'runs.ts').status).toBe(0)
+  const { status, stderr } = project.rath('export', '-o', 'kept.jsonl')
+  expect(status).toBe(1)
+  expect(stderr).toContain('1000 runs or more')
+  expect(project.read('kept.jsonl')).toBe('precious')
+  expect(project.rath('export', id, '-o', 'link.jsonl').status).toBe(0)
+  expect(project.rath('verify', 'kept.jsonl').status).toBe(0)
+  expect(readdirSync(project.folder).filter(name => name.endsWith('.part'))).toEqual([])
+})
 
 test('what is exported can be verified from the file alone, and imported elsewhere', () => {
   const project = new Project({ 'greeter.ts': greeter })

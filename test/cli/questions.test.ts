@@ -1,3 +1,5 @@
+import { mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Project } from './make.ts'
 
@@ -60,6 +62,20 @@ test('bisect finds the first step after which a command fails', () => {
     '--json',
   ).stdout
   expect(JSON.parse(chunk)).toMatchObject({ kind: 'tool-result', args: { content: 'good\nbroken\n' } })
+})
+
+test('Ctrl-C ends a bisect, and leaves no folder of it', () => {
+  const project = built()
+  const scratch = join(project.folder, 'scratch')
+  mkdirSync(scratch)
+  const { status, screen } = project.terminal(
+    ['bisect', 'last', '--', 'touch begun; sleep 600'],
+    [['checking', '^C']],
+    { TMPDIR: scratch },
+  )
+  expect(status, screen).toBe(1)
+  expect(screen).toContain('cancelled')
+  expect(readdirSync(scratch)).toEqual([])
 })
 
 test('memory lists, finds, reads and forgets what agents remember', () => {

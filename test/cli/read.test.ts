@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { Session } from '../../src/session/session.ts'
-import { Project } from './make.ts'
+import { inPrivateMounts, mountProblem } from '../store/namespace.ts'
+import { entry, Project } from './make.ts'
 
 /** Two branches of one question, merged, in a store. */
 async function debate() {
@@ -14,6 +15,16 @@ async function debate() {
   for (const session of [asked, calm, bold, merged]) project.keep(session)
   return { project, asked, calm, bold, merged }
 }
+
+test('a store on a disk that cannot be written to is looked into', context => {
+  const problem = mountProblem()
+  if (problem) return context.skip(problem)
+  const project = new Project()
+  const id = project.keep(Session.fromUserMessage('hi'))
+  const script = 'mount --bind "$1" "$1"; mount -o remount,ro,bind "$1"; cd "$1"; exec "$2" "$3" ls -q'
+  const { output } = inPrivateMounts(script, project.folder, process.execPath, entry)
+  expect(output).toBe(`${id}\n`)
+})
 
 test('ls shows the newest sessions and their last words, searches, and gives ids for scripts', async () => {
   const { project, merged, bold } = await debate()

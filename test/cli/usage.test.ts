@@ -16,6 +16,7 @@ test('wrong usage exits 2 with one line that says what was meant', () => {
   const lines: [string[], string][] = [
     [[], 'rath: say what to do: rath COMMAND. See rath --help\n'],
     [['shwo'], "rath: unknown command 'shwo' (Did you mean show?) See rath --help\n"],
+    [['help', 'shwo'], "rath: unknown command 'shwo'. See rath --help\n"],
     [['ls', '--jsn'], "rath: unknown option '--jsn' (Did you mean --json?) See rath ls --help\n"],
     [
       ['ls', '-n', 'many'],

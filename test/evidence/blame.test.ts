@@ -41,6 +41,7 @@ test('each line has the call that wrote it, and lines from before have none', as
     model: 'model-of-Ann',
   })
   expect(await blame(session, { path: 'a.txt', line: 3 }, { workspaces: files.root })).toEqual([lines[2]])
+  expect(printBlamedLines([{ line: 1, text: 'one\r', path: 'a.txt', source: 'before' }])).toMatch(/ one$/)
   expect(printBlamedLines(lines).split('\n')[1]).toMatch(/^before the session +2 one$/)
 })
 

@@ -80,6 +80,25 @@ test('a line of a file leads to the agent, its prompt, and what it had seen', as
   expect(found).toMatchObject({ result: 'found', first: { producer: { by: 'rae', branch: 'right' } } })
 })
 
+test('a command that adds to what a person wrote meanwhile has its own lines, and the person theirs', async () => {
+  const shell = (cmd: string) => {
+    const call = { name: 'run_shell_command', args: { cmd } }
+    return new Agent('Work.', { name: 'ann', model: scripted([{ toolCalls: [call] }, 'done']) })
+  }
+  const input = Session.fromUserMessage('Go.').to('local', project())
+  const first = await runtime.run(shell('echo one > a.txt'), input)
+  writeFileSync(join(project(), 'a.txt'), 'one\nperson\n')
+  const second = await runtime.run(shell('echo two >> a.txt'), first)
+  const result = second.chunks.findLast(chunk => chunk.kind === 'tool-result')
+  expect(result?.files).toMatchObject([{ path: 'a.txt', change: 'modified' }])
+  const lines = await blame(second, { path: 'a.txt' }, { workspaces: kept() })
+  expect(lines.map(({ text, source }) => [text, source])).toEqual([
+    ['one', 'call'],
+    ['person', 'drift'],
+    ['two', 'call'],
+  ])
+})
+
 test('a run with its journal goes to another store and back', async () => {
   const input = Session.fromUserMessage('Count.').to('local', project())
   const output = await runtime.run(writer('ann', 'one\n'), input, { id: 'counting' })

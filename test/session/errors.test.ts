@@ -70,6 +70,10 @@ describe('a chunk that cannot be recorded', () => {
     ],
     [{ kind: 'note', name: 'n', at: Number.NaN }, 'chunk.at: must be a finite number, not NaN'],
     [{ kind: 'note', name: 'n', at: '2026' }, 'chunk.at: must be a finite number, not "2026"'],
+    [
+      { kind: 'note', name: 'n', at: 1e300 },
+      'chunk.at: must be a time in milliseconds that a date can name, not 1e+300',
+    ],
     [{ kind: 'note', name: 'n', data: { when: new Date(0) } }, 'chunk.data.when: a Date is not JSON'],
     [{ kind: 'note', name: 'n', extras: [1] }, 'chunk.extras: must be an object, not an array of 1'],
     [{ kind: 'note', name: 'n', mood: 'good' }, 'chunk.mood: is not a field here'],

@@ -157,6 +157,10 @@ describe('a drawing of a graph', () => {
   s0 --> s2
   s1 --> s2
 `)
+    const html = node('0198dddd-4', [], { operation: 'fork', label: '<img src=x onerror=go()> #1 & `b`' })
+    expect(sessionGraph([html]).toMermaid()).toContain(
+      '["98dddd-4 fork #lt;img src=x onerror=go()#gt; #35;1 #amp; #96;b#96;"]',
+    )
   })
 
   it('is safe DOT, whatever the labels hold', () => {

@@ -10,16 +10,21 @@ export const mainBranch = 'main'
 export class ChatBranches {
   readonly #sessions: Store['sessions']
   readonly #prefix: string
+  readonly #folder: string
 
   constructor(sessions: Store['sessions'], folder: string) {
     this.#sessions = sessions
+    this.#folder = folder
     const name = basename(folder).replace(/[^\w.-]+/g, '-') || 'root'
     this.#prefix = `chat/${name}-${sha256(folder).slice(0, 6)}`
   }
 
+  /** Only what works in this folder: a store that came with it may name another, where nobody wants anything changed. */
   async load(branch: string): Promise<Session | undefined> {
     try {
-      return await this.#sessions.get(this.#tag(branch))
+      const session = await this.#sessions.get(this.#tag(branch))
+      const { backend, spec } = session.placement ?? {}
+      return backend === 'local' && spec === this.#folder ? session : undefined
     } catch (error) {
       if (error instanceof RathError && error.code === 'unknown-session') return undefined
       throw error

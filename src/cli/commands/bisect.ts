@@ -4,6 +4,7 @@ import { bisect } from '../../evidence/bisect.ts'
 import { printBisection, printProbe } from '../../evidence/print-bisect.ts'
 import type { Answer } from '../../evidence/search-first.ts'
 import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
+import { UsageError } from '../errors.ts'
 import { exit } from '../exit.ts'
 import { findSession } from '../names.ts'
 import type { Output } from '../output.ts'
@@ -44,20 +45,30 @@ async function find(
 ): Promise<number> {
   await using store = await openToRead(options)
   const session = await store.sessions.get(await findSession(store, name))
+  const abort = new AbortController()
+  const interrupt = () => abort.abort(new Error('cancelled with Ctrl-C'))
+  process.on('SIGINT', interrupt).on('SIGTERM', interrupt)
   const found = await whileWorking(output, 'checking', progress =>
-    bisect(session, folder => check(words, folder, options), {
+    bisect(session, folder => check(words, folder, abort.signal, options), {
+      store,
       every: options.every ?? false,
-      ...(options.files && { files: options.files }),
+      signal: abort.signal,
+      ...(options.files && { workspaces: options.files }),
       onCheck: probe => progress.line(printProbe(probe)),
     }),
-  )
+  ).finally(() => process.off('SIGINT', interrupt).off('SIGTERM', interrupt))
   if (options.json) output.json({ session: session.id, ...found })
   else output.print(printBisection(found))
   return found.result === 'passes' || found.result === 'found' ? exit.done : exit.failed
 }
 
 /** Exit codes as `git bisect run` takes them. */
-async function check(words: readonly string[], folder: string, { verbose, json }: Options): Promise<Answer> {
+async function check(
+  words: readonly string[],
+  folder: string,
+  signal: AbortSignal,
+  { verbose, json }: Options,
+): Promise<Answer> {
   const [program = '', ...args] = words
   const stream = verbose ? 'inherit' : 'ignore'
   const child = spawn(program, args, {
@@ -65,10 +76,16 @@ async function check(words: readonly string[], folder: string, { verbose, json }
     shell: words.length === 1,
     stdio: ['ignore', json ? 'ignore' : stream, stream],
   })
-  const code = await new Promise<number>((resolve, reject) => {
+  const stop = () => child.kill()
+  signal.addEventListener('abort', stop, { once: true })
+  const [code, killedBy] = await new Promise<readonly [number, string | null]>((resolve, reject) => {
     child.on('error', reject)
-    child.on('close', (status, signal) => resolve(signal ? 128 : (status ?? 1)))
-  })
-  if (code === 0) return 'pass'
-  return code === 125 ? 'skip' : 'fail'
+    child.on('close', (status, name) => resolve([status ?? 128, name]))
+  }).finally(() => signal.removeEventListener('abort', stop))
+  if (code === 0 || signal.aborted) return 'pass'
+  if (code <= 125) return code === 125 ? 'skip' : 'fail'
+  const how = killedBy ? `was killed by ${killedBy}` : `ended with ${code}`
+  throw new UsageError(
+    `${words.join(' ')} ${how}, which says nothing about the files: exit codes 1 to 124 say that they are broken, 125 that nobody can tell.`,
+  )
 }

@@ -40,7 +40,10 @@ async function blameFile(what: string, options: Options, output: Output): Promis
   await using store = await openToRead(options)
   const session = await sessionFor(path, options, store)
   const target = { path: pathIn(session, path), ...(line !== undefined && { line: Number(line) }) }
-  const lines = await blame(session, target, { store, ...(options.files && { files: options.files }) })
+  const lines = await blame(session, target, {
+    store,
+    ...(options.files && { workspaces: options.files }),
+  })
   if (options.json) return output.json({ session: session.id, path: target.path, lines })
   output.print(printBlamedLines(lines))
   const [only] = lines

@@ -46,7 +46,7 @@ async function write(name: string, options: Options, version: string, output: Ou
     : options.md
       ? dossierMarkdown(dossier)
       : dossierHtml(dossier)
-  if (options.out === undefined) return output.print(text)
+  if (options.out === undefined) return output.raw(text)
   await writeFile(options.out, text)
   output.tell(`Written to ${options.out}.`)
 }

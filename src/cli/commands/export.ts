@@ -1,4 +1,5 @@
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, existsSync, realpathSync, statSync } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Command, Option } from 'commander'
@@ -91,9 +92,22 @@ async function send(
 ): Promise<void> {
   const lines = Readable.from(text)
   if (options.out === undefined) {
-    for await (const line of lines) output.stdout.write(line)
+    for await (const line of lines) output.raw(line)
   } else {
-    await pipeline(lines, createWriteStream(options.out))
+    await replace(options.out, lines)
+  }
+}
+
+/** A file that is there stays as it is until all of the new one is written. */
+async function replace(named: string, lines: Readable): Promise<void> {
+  const path = existsSync(named) ? realpathSync(named) : named
+  if (existsSync(path) && !statSync(path).isFile()) return pipeline(lines, createWriteStream(path))
+  const part = `${path}.${process.pid}.part`
+  try {
+    await pipeline(lines, createWriteStream(part, { flags: 'wx' }))
+    await rename(part, path)
+  } finally {
+    await rm(part, { force: true })
   }
 }
 

@@ -1,9 +1,10 @@
-import { createReadStream, existsSync } from 'node:fs'
+import { createReadStream, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { printVerification } from '../../evidence/bundle/print-verification.ts'
 import { verifyBundle } from '../../evidence/bundle/verify.ts'
 import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
+import { UsageError } from '../errors.ts'
 import { exit } from '../exit.ts'
 import { findSession } from '../names.ts'
 import type { Output } from '../output.ts'
@@ -20,7 +21,7 @@ export function define(command: Command, output: Output): void {
     .argument('<name>', 'a file of rath export, or a session or run of the store')
     .option('--key <files...>', 'public keys in PEM; one of them must have signed it')
     .action(async (name: string, options: Options) => {
-      process.exitCode = existsSync(name)
+      process.exitCode = isFile(name)
         ? await verifyFile(name, options, output)
         : await verifyKept(name, options, output)
     })
@@ -32,6 +33,11 @@ export function define(command: Command, output: Output): void {
   ])
 }
 
+/** A folder may be called like a session. */
+function isFile(name: string): boolean {
+  return statSync(name, { throwIfNoEntry: false })?.isDirectory() === false
+}
+
 async function verifyFile(file: string, { key = [], json }: Options, output: Output): Promise<number> {
   const keys = await Promise.all(key.map(path => readFile(path, 'utf8')))
   const result = await whileWorking(output, 'verifying', () => verifyBundle(createReadStream(file), { keys }))
@@ -41,6 +47,11 @@ async function verifyFile(file: string, { key = [], json }: Options, output: Out
 }
 
 async function verifyKept(name: string, options: Options, output: Output): Promise<number> {
+  if (options.key !== undefined) {
+    throw new UsageError(
+      `there is no file ${name}, and only files are signed: export ${name} with --sign, or leave out --key.`,
+    )
+  }
   await using store = await openToRead(options)
   const session = await store.sessions.get(await findSession(store, name))
   const result = session.verify()

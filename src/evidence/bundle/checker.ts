@@ -6,7 +6,6 @@ import { formatName, formatVersion, isIntact } from '../../session/jsonl/format.
 import { checkSignature, type SignatureReport } from '../signature.ts'
 import type { ByteLine } from './byte-lines.ts'
 import {
-  type BundledJournal,
   type BundleHead,
   type BundleRecord,
   bundleLine,
@@ -15,6 +14,7 @@ import {
   type CloseRecord,
   type SignatureRecord,
 } from './format.ts'
+import { JournalChecker } from './journal-checker.ts'
 import { SectionChecker } from './section-checker.ts'
 import type { BundleProblem, BundleVerification } from './verification.ts'
 
@@ -29,9 +29,12 @@ export class BundleChecker {
   readonly #trusted: readonly Digest[]
   readonly #hash = createHash('sha256')
   readonly #heads: BundleHead[] = []
-  readonly #journals: { run: unknown; digests: Digest[] }[] = []
+  readonly #journals = new JournalChecker()
   readonly #signatures: SignatureReport[] = []
   readonly #sections = new SectionChecker()
+  /** Of the sessions so far, and of parents that no session so far has. */
+  readonly #ids = new Set<unknown>()
+  readonly #awaited = new Set<unknown>()
   #format: string | undefined
   #number = 0
   #close: CloseRecord | undefined
@@ -44,6 +47,16 @@ export class BundleChecker {
   /** The record of a line, when nothing is wrong with it; undefined for an empty line of a session file. */
   line(line: ByteLine): BundleRecord | undefined {
     this.#number++
+    try {
+      return this.#read(line)
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error
+      this.#found({ reason: 'is nested too deeply to be read' })
+      return undefined
+    }
+  }
+
+  #read(line: ByteLine): BundleRecord | undefined {
     const record = this.#parse(line)
     if (record === undefined) return undefined
     this.#found(this.#check(record))
@@ -62,8 +75,8 @@ export class BundleChecker {
       lines: this.#number,
       sessions,
       chunks,
-      runs: this.#journals.length,
-      entries: this.#journals.reduce((sum, { digests }) => sum + digests.length - 1, 0),
+      runs: this.#journals.runs,
+      entries: this.#journals.entries,
       heads: this.#heads,
       absent: this.#close?.absent ?? [],
       signatures: this.#signatures,
@@ -121,7 +134,7 @@ export class BundleChecker {
         return this.#section(record)
       case 'run':
       case 'entry':
-        return this.#journal(record)
+        return this.#journals.add(record)
       case 'close':
         return this.#closing(record as unknown as CloseRecord)
       case 'signature':
@@ -143,38 +156,38 @@ export class BundleChecker {
   #section(record: Loose): Wrong | undefined {
     if (record.type === 'session' && (record.version as number) > formatVersion)
       return { reason: `is in session format ${show(record.version)}; this reads up to ${formatVersion}` }
-    const wrong = this.#sections.add(record)
+    const wrong = this.#unordered(record) ?? this.#sections.add(record)
     if (record.type === 'end' && !wrong) this.#heads.push(this.#sections.ended as BundleHead)
     return wrong
   }
 
-  #journal(record: Loose): Wrong | undefined {
-    const digest = record.digest as Digest
-    if (record.type === 'run') {
-      this.#journals.push({ run: (record.run as { id?: unknown } | null)?.id, digests: [digest] })
-      return undefined
-    }
-    const run = (record.entry as { run?: unknown } | null)?.run
-    const journal = this.#journals.at(-1)
-    if (journal === undefined || journal.run !== run)
-      return { reason: `is an entry of run ${show(run)}, and does not stand behind it` }
-    journal.digests.push(digest)
-    return undefined
+  /** In a bundle a session stands once, and behind those that it came from: so no two can be each other's ancestors. */
+  #unordered({ type, id, lineage }: Loose): Wrong | undefined {
+    if (type !== 'session' || this.#format !== bundleName || typeof id !== 'string') return undefined
+    if (this.#ids.has(id)) return { reason: `opens session ${show(id)} a second time`, session: id }
+    this.#ids.add(id)
+    const { parents } = (lineage ?? {}) as { parents?: unknown }
+    for (const parent of Array.isArray(parents) ? parents : [])
+      if (parent === id || !this.#ids.has(parent)) this.#awaited.add(parent)
+    if (!this.#awaited.has(id)) return undefined
+    return { reason: `opens session ${show(id)} too late: it, or one before it, came from it`, session: id }
   }
 
-  #closing({ lines, heads, runs, sha256 }: CloseRecord): Wrong | undefined {
+  #closing({ lines, heads, runs, absent, sha256 }: CloseRecord): Wrong | undefined {
     const before = this.#number - 1
     if (lines !== before) return { reason: `counts ${show(lines)} lines before it, and ${before} are here` }
     if (digestOf(heads ?? null) !== digestOf(this.#heads))
       return { reason: 'names other sessions than are here' }
-    if (digestOf(runs ?? null) !== digestOf(this.#journals.map(described)))
+    if (digestOf(runs ?? null) !== digestOf(this.#journals.described()))
       return { reason: 'names other runs than are here' }
+    if (!Array.isArray(absent)) return { reason: `has ${show(absent)} for a list of absent sessions` }
     return sha256 === this.#hash.copy().digest('hex')
       ? undefined
       : { reason: 'seals other bytes than are here' }
   }
 
   #signature(record: SignatureRecord): Wrong | undefined {
+    if (!isSignature(record)) return { reason: 'is a signature without a key, a time or a signature' }
     const report = checkSignature(record, this.#close as CloseRecord, this.#trusted)
     this.#signatures.push(report)
     if (report.valid) return undefined
@@ -196,8 +209,7 @@ export class BundleChecker {
 
   #whose(record: Loose): { session?: string; run?: string } {
     if (record.type === 'session' && typeof record.id === 'string') return { session: record.id }
-    const run =
-      record.type === 'entry' ? this.#journals.at(-1)?.run : (record.run as { id?: unknown } | null)?.id
+    const run = record.type === 'entry' ? this.#journals.open : (record.run as { id?: unknown } | null)?.id
     return typeof run === 'string' ? { run } : {}
   }
 }
@@ -211,7 +223,9 @@ function misspelt(record: Loose, text: string, ended: boolean): Wrong | undefine
 
 function checkVersion({ format, version }: Loose): Wrong | undefined {
   if (format !== bundleName) return { reason: `has the format ${show(format)}, not ${bundleName}` }
-  if (!((version as number) > bundleVersion)) return undefined
+  if (!Number.isSafeInteger(version) || (version as number) < 1)
+    return { reason: `has the version ${show(version)}; a whole number from 1 is needed` }
+  if ((version as number) <= bundleVersion) return undefined
   throw new RathError(
     'format-newer',
     `This file is in bundle format ${show(version)}, and this openrath reads up to ${bundleVersion}: update openrath to read it.`,
@@ -219,6 +233,10 @@ function checkVersion({ format, version }: Loose): Wrong | undefined {
   )
 }
 
-function described({ run, digests }: { run: unknown; digests: readonly Digest[] }): BundledJournal {
-  return { run: run as string, entries: digests.length - 1, digest: digestOf(digests) }
+function isSignature({ key, at, by, signature }: SignatureRecord): boolean {
+  const texts = [key, signature, by ?? '']
+  return texts.every(text => typeof text === 'string') && Math.abs(at) <= lastTime
 }
+
+/** The last time that a date can name, in milliseconds since the epoch. */
+const lastTime = 8.64e15

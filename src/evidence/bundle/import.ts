@@ -1,5 +1,7 @@
 import { RathError } from '../../base/errors.ts'
 import { newId } from '../../base/ids.ts'
+import { type GraphNode, sessionGraph } from '../../session/graph.ts'
+import type { Session } from '../../session/session.ts'
 import type { Store } from '../../store/spec.ts'
 import type { Bundle, BundleRun } from './read.ts'
 
@@ -16,6 +18,7 @@ export interface ImportReport {
  * twice it changes nothing.
  */
 export async function importBundle(bundle: Bundle, store: Store): Promise<ImportReport> {
+  await refuseCycles(bundle.sessions, store)
   const sessions: string[] = []
   for (const session of bundle.sessions) {
     await store.sessions.put(session)
@@ -38,14 +41,36 @@ async function importRun({ run, journal }: BundleRun, store: Store): Promise<boo
   try {
     await store.runs.create({ id, data, ...named })
   } catch (error) {
-    if (error instanceof RathError && error.code === 'run-exists') return false
-    throw error
+    if (!(error instanceof RathError) || error.code !== 'run-exists') throw error
+    if (!(await store.runs.get(id)).owner?.startsWith(importer)) return false
+    // An import was cut off in it: half of a journal would have the rest done again.
   }
-  const { fence } = await store.runs.claim(id, `import-${newId()}`, lease)
+  const { fence } = await store.runs.claim(id, `${importer}${newId()}`, lease)
   for (const { key, occurrence, kind, request, outcome } of journal) {
-    await store.runs.intend(id, fence, { key, occurrence, kind, request })
-    if (outcome !== undefined) await store.runs.conclude(id, fence, key, occurrence, outcome)
+    const { outcome: known } = await store.runs.intend(id, fence, { key, occurrence, kind, request })
+    if (outcome !== undefined && known === undefined)
+      await store.runs.conclude(id, fence, key, occurrence, outcome)
   }
   await store.runs.update(id, fence, { status, release: true })
   return true
+}
+
+const importer = 'import-'
+
+/** Sessions that are each other's ancestors would be in the way of every graph of the store from then on. */
+async function refuseCycles(sessions: readonly Session[], store: Store): Promise<void> {
+  const nodes = new Map<string, GraphNode>(sessions.map(session => [session.id, session]))
+  for (const { lineage } of nodes.values()) {
+    for (const parent of lineage.parents) {
+      const kept = nodes.has(parent) ? undefined : await store.sessions.row(parent).catch(() => undefined)
+      if (kept?.id === parent) nodes.set(parent, kept)
+    }
+  }
+  const known = (parent: string) => nodes.has(parent)
+  sessionGraph(
+    [...nodes.values()].map(({ id, lineage }) => ({
+      id,
+      lineage: { ...lineage, parents: lineage.parents.filter(known) },
+    })),
+  )
 }

@@ -29,6 +29,8 @@ export class Capture {
   /** The tree when the call began; what it changed is told from there. */
   #before: Digest | undefined
   #drift: Drift | undefined
+  /** Paths of it that `#before` does not have as they drifted: what the call made of them cannot be told from that. */
+  readonly #mixed = new Set<string>()
   #sandbox: Promise<Sandbox> | undefined
   readonly #touched = new Set<string>()
   #announced: Promise<void> | undefined
@@ -117,6 +119,7 @@ export class Capture {
       if (files.length === 0) return
       this.#drift = { from: this.#drift?.from ?? from, to, files: [...(this.#drift?.files ?? []), ...files] }
       if (paths !== undefined || this.#touched.size === 0) this.#before = to
+      else for (const { path } of files) this.#mixed.add(path)
     })
     // Whoever asked for it hears of a failure; the next look is its own.
     this.#looking = looked.catch(() => {})
@@ -138,12 +141,11 @@ export class Capture {
     const before = this.#before ?? files.first
     const tree = await this.#treeNow(place)
     if (tree === undefined || (!asked && tree === before)) return where
-    const drifted = new Set(this.#drift?.files.map(file => file.path))
     const changed =
       before === undefined || before === tree
         ? []
         : (await files.changes(before, tree)).filter(
-            file => !drifted.has(file.path) || this.#touched.has(file.path),
+            file => !this.#mixed.has(file.path) || this.#touched.has(file.path),
           )
     return {
       ...where,

@@ -1,5 +1,6 @@
 import { version } from '../../base/version.ts'
 import type { Usage } from '../../session/usage.ts'
+import type { Guard } from './guard.ts'
 import type { Attributes, Counter, Histogram, Otel, OtelMeter, OtelMeterProvider } from './otel.ts'
 
 /** Bucket boundaries that the conventions prescribe. */
@@ -24,31 +25,38 @@ interface Instruments extends Readonly<Record<Timed, Histogram>> {
 export class Meters {
   readonly #otel: Otel
   readonly #given: OtelMeter | undefined
+  readonly #guard: Guard
   #provider: OtelMeterProvider | undefined
   #instruments: Instruments | undefined
 
-  constructor(otel: Otel, given: OtelMeter | undefined) {
+  constructor(otel: Otel, given: OtelMeter | undefined, guard: Guard) {
     this.#otel = otel
     this.#given = given
+    this.#guard = guard
   }
 
   took(what: Timed, ms: number, attributes: Attributes): void {
-    this.#now()[what].record(ms / 1000, attributes)
+    this.#tell(instruments => instruments[what].record(ms / 1000, attributes))
   }
 
   used({ inputTokens, outputTokens, cost }: Usage, attributes: Attributes): void {
-    const instruments = this.#now()
-    instruments.tokens.record(inputTokens, { ...attributes, 'gen_ai.token.type': 'input' })
-    instruments.tokens.record(outputTokens, { ...attributes, 'gen_ai.token.type': 'output' })
-    if (cost !== undefined) instruments.cost.add(cost, attributes)
+    this.#tell(instruments => {
+      instruments.tokens.record(inputTokens, { ...attributes, 'gen_ai.token.type': 'input' })
+      instruments.tokens.record(outputTokens, { ...attributes, 'gen_ai.token.type': 'output' })
+      if (cost !== undefined) instruments.cost.add(cost, attributes)
+    })
   }
 
   failed(attributes: Attributes): void {
-    this.#now().errors.add(1, attributes)
+    this.#tell(({ errors }) => errors.add(1, attributes))
   }
 
   retried(attributes: Attributes): void {
-    this.#now().retries.add(1, attributes)
+    this.#tell(({ retries }) => retries.add(1, attributes))
+  }
+
+  #tell(record: (instruments: Instruments) => void): void {
+    this.#guard.try(() => record(this.#now()))
   }
 
   #now(): Instruments {

@@ -12,6 +12,7 @@ import {
   modelSpan,
   toolSpan,
 } from './effects.ts'
+import { Guard } from './guard.ts'
 import { Makers } from './makers.ts'
 import { Meters } from './meters.ts'
 import {
@@ -54,11 +55,12 @@ export class OtelTracing implements Tracing {
   readonly #options: OtelTracingOptions
   readonly #meters: Meters
   readonly #makers = new Makers()
+  readonly #guard = new Guard()
 
   constructor(otel: Otel, options: OtelTracingOptions) {
     this.#otel = otel
     this.#options = options
-    this.#meters = new Meters(otel, options.meter)
+    this.#meters = new Meters(otel, options.meter, this.#guard)
   }
 
   /** Itself while anybody is told; without an SDK there is nothing to do. */
@@ -180,10 +182,12 @@ export class OtelTracing implements Tracing {
     const tracer = this.#options.tracer ?? trace.getTracer('openrath', version)
     const active = context.active()
     const parent = active === ROOT_CONTEXT ? (frames.getStore()?.context ?? active) : active
-    const span = tracer.startSpan(name, { kind, attributes: { ...measured, ...attributes }, links }, parent)
+    const span = this.#guard.try(() =>
+      tracer.startSpan(name, { kind, attributes: { ...measured, ...attributes }, links }, parent),
+    )
     return {
-      span,
-      context: trace.setSpan(parent, span),
+      span: this.#guard.span(span),
+      context: span ? trace.setSpan(parent, span) : parent,
       measured,
       started: performance.now(),
       recorded: 0,

@@ -13,6 +13,7 @@ import {
   number,
   record,
   text,
+  time,
 } from '../check.ts'
 import type { Chunk } from '../chunk.ts'
 import { parseRecordedChunk } from '../parse.ts'
@@ -106,7 +107,7 @@ const lineageRecord = record(
       parents: list(nonEmpty),
       operation: nonEmpty,
       by: nonEmpty,
-      at: number,
+      at: time,
       label: nonEmpty,
       lane: nonEmpty,
       extras: jsonObject,
