@@ -20,9 +20,9 @@ export async function askPerson(
   context: RunContext,
 ): Promise<ApprovalDecision> {
   const { approval, tool, args, question, session } = request
-  const { approveWithin, run } = context
   const digest = argumentsDigest(tool.name, args)
-  const until = approveWithin === undefined ? undefined : Date.now() + approveWithin
+  const { approveWithin = Infinity, run } = context
+  const until = approveWithin === Infinity ? undefined : Date.now() + approveWithin
   const passed = await run.door.pass(
     {
       kind: 'approval',
@@ -33,7 +33,7 @@ export async function askPerson(
       by: context.by,
       id: approval,
       facts: { question, digest, ...(until !== undefined && { until }) },
-      urgent: true,
+      anybody: true,
       mayBorrow: (outcome, entries) => isUsedUp(outcome, { session, tool: tool.name, args, place }, entries),
     },
     async ({ begun }) => {

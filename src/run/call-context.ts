@@ -1,9 +1,11 @@
 import { LinkedAbort } from '../base/abort.ts'
+import { RathError, show } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import { lineage } from '../session/lineage.ts'
 import type { Session } from '../session/session.ts'
 import { checkMade, narrow, type Policy } from '../tool/policy/policy.ts'
+import { keptLimits } from './begun-with.ts'
 import { Budget } from './budget.ts'
 import type { CallOptions, RunContext } from './context.ts'
 import { EventStream } from './event-stream.ts'
@@ -52,7 +54,6 @@ export class CallContext implements RunContext {
   constructor(facts: CallFacts, outer: CallContext | undefined) {
     const { by, own, options } = facts
     this.runtime = options.runtime ?? outer?.runtime ?? defaultRuntime()
-    this.run = outer?.run ?? this.#newRun(facts)
     this.scope = new Scope(facts.sample)
     this.by = by
     this.layer = facts.layer
@@ -61,7 +62,7 @@ export class CallContext implements RunContext {
     this.budget = budgetIn(budgetIn(outer?.budget, own), options) ?? unlimited
     this.policy = narrowed(narrowed(outer?.policy, own?.policy), options.policy)
     this.approve = options.approve ?? own?.approve ?? outer?.approve
-    this.approveWithin = options.approveWithin ?? own?.approveWithin ?? outer?.approveWithin
+    this.approveWithin = within(options.approveWithin ?? own?.approveWithin) ?? outer?.approveWithin
     if (own?.onEvent) this.events.listen(own.onEvent)
     if (options.onEvent) this.events.listen(options.onEvent)
     this.#outer = outer
@@ -69,6 +70,8 @@ export class CallContext implements RunContext {
     if (own?.signal || options.signal) this.#inRun.cancellable = true
     this.#own = own?.signal
     this.#given = options.signal
+    // Last: a call that is refused for its options has begun nothing, and drives no run.
+    this.run = outer?.run ?? this.#newRun(facts)
   }
 
   get notes(): ChunkInput[] {
@@ -114,6 +117,7 @@ export class CallContext implements RunContext {
     return new Run(
       {
         workflow: by,
+        limits: () => keptLimits(options),
         lease: runtime.lease,
         isOpen: () => runtime.isOpen,
         store: () => runtime.store,
@@ -133,6 +137,11 @@ export class CallContext implements RunContext {
 
 function budgetIn(outer: Budget | undefined, options: CallOptions | undefined): Budget | undefined {
   return options?.budget ? new Budget(options.budget, outer) : outer
+}
+
+function within(ms: number | undefined): number | undefined {
+  if (ms === undefined || (typeof ms === 'number' && ms >= 0)) return ms
+  throw new RathError('invalid-argument', `approveWithin is milliseconds from 0, not ${show(ms)}.`)
 }
 
 /** What both allow. */

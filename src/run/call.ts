@@ -71,8 +71,8 @@ async function perform(
   try {
     session = input instanceof Session ? input : await untilMade(input, context.signal)
     if (context.aborted) throw cancelledError(context.signal)
-    // Forks are numbered from the beginning of a run, as they will be when it is replayed.
-    const given = isOutermost ? sessionOf(valueFrom(session)) : session
+    // Forks are numbered from the beginning of a call: who else forks this session, and when, is a matter of luck.
+    const given = sessionOf(valueFrom(session))
     context.input = session
     if (isOutermost) run.input = given
     trace = context.runtime.tracing?.call(callee, given, context)

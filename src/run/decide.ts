@@ -15,9 +15,10 @@ export interface ApprovalAnswer extends Omit<ApprovalDecision, 'verdict'> {
 export async function decideApproval(
   run: string,
   approval: string,
-  { digest, ...decision }: ApprovalAnswer,
+  answered: ApprovalAnswer,
   store: Store,
 ): Promise<void> {
+  const { digest, ...decision } = answered ?? {}
   const asked = (await store.runs.journal(run)).filter(
     entry => entry.kind === 'approval' && askedIn(entry).id === approval,
   )

@@ -3,6 +3,7 @@ import type { Json } from '../base/json.ts'
 import type { JournalEntry, Store } from '../store/spec.ts'
 import { type Asked, definition, keyOf, nextKey, type Outcome, outcomeIn, recordOf } from './entry.ts'
 import type { Journal } from './journal.ts'
+import { Occurrences } from './occurrences.ts'
 import type { RunRecord } from './record.ts'
 
 /** Where everything passes that touches the world. */
@@ -12,8 +13,8 @@ export interface Door {
    * off, and its rule says what a later run does with it.
    */
   pass(asked: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed>
-  /** In a replay, the recorded outcome of what the clock decided and code cannot find out again. */
-  recall?(asked: Asked): Outcome | undefined
+  /** The recorded outcome of what the clock decided and code cannot find out again. */
+  recall(asked: Asked): Outcome | undefined
   /** Makes what a request names by digest readable again. */
   define(digest: string, value: () => Json): void
 }
@@ -45,13 +46,14 @@ export interface LiveDoorOptions {
 /** The door of a run that works: first this run's own record, then that of the run it borrows from, then the world. */
 export class LiveDoor implements Door {
   readonly #options: LiveDoorOptions
-  readonly #occurrences = new Occurrences()
+  readonly #occurrences: Occurrences
   readonly #defined = new Set<string>()
   #journal: Journal | undefined
-  #lender: Promise<RunRecord> | undefined
+  #lender: Promise<Lender> | undefined
 
   constructor(options: LiveDoorOptions) {
     this.#options = options
+    this.#occurrences = new Occurrences(options.record)
   }
 
   async pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
@@ -60,19 +62,21 @@ export class LiveDoor implements Door {
     this.#journal = journal
     const asked = cleaned(given, journal.store)
     const key = keyOf(asked)
-    const occurrence = this.#occurrences.next(key)
+    const occurrence = this.#occurrences.take(key, asked.by)
     const known = this.#options.record?.find(key, occurrence)
     const outcome = outcomeIn(known)
+    const lending = asked.own ? undefined : this.#lending()
+    const lender = lending && (await lending)
+    // What this run has on record counts as lent too: the next of its kind is another one.
+    const lentHere = lender?.occurrences.take(key, asked.by)
     if (outcome && !(outcome.error !== undefined && this.#options.retries))
       return { ...outcome, isRecorded: true }
-    const lending = known || asked.own ? undefined : this.#lending()
-    const lender = lending && (await lending)
-    const lent = lender && lentBy(lender, key, occurrence, asked)
+    const lent = lender && !known ? lentBy(lender.record, key, lentHere as number, asked) : undefined
     const entry = {
       key: known ? (outcome ? nextKey(known.key) : known.key) : key,
       occurrence,
       kind: asked.kind,
-      request: recordOf(asked, lent && lender?.run) as unknown as Json,
+      request: recordOf(asked, lent && lender?.record.run) as unknown as Json,
     }
     if (lent) {
       journal.note(entry)
@@ -85,10 +89,21 @@ export class LiveDoor implements Door {
     const ended = await perform({ key, occurrence, begun: outcome ? undefined : known })
     const ms = Math.round((performance.now() - started) * 1000) / 1000
     const kept = journal.store.clean({ ...ended, ms } as unknown as Json) as unknown as Outcome
+    if (asked.anybody) {
+      const stands = (await journal.settle(entry, kept as unknown as Json)) as unknown as Outcome
+      return { ...stands, isRecorded: false }
+    }
     if (asked.light) journal.note(entry)
     journal.conclude(entry, kept as unknown as Json)
     if (asked.urgent) await journal.settled()
     return { ...kept, isRecorded: false }
+  }
+
+  recall(asked: Asked): Outcome | undefined {
+    const { record } = this.#options
+    if (record === undefined) return undefined
+    const key = keyOf(asked)
+    return outcomeIn(record.find(key, this.#occurrences.of(key, asked.by)))
   }
 
   define(digest: string, value: () => Json): void {
@@ -105,16 +120,26 @@ export class LiveDoor implements Door {
     }
   }
 
-  #lending(): Promise<RunRecord> | undefined {
-    this.#lender ??= this.#options.lender?.()
+  #lending(): Promise<Lender> | undefined {
+    this.#lender ??= this.#options.lender?.().then(record => ({
+      record,
+      occurrences: new Occurrences(record),
+    }))
     return this.#lender
   }
 }
 
-/** What is asked, as it may be written. */
+interface Lender {
+  readonly record: RunRecord
+  readonly occurrences: Occurrences
+}
+
+/** What is asked, as it may be written: a resumed run has no more than that. */
 export function cleaned(asked: Asked, store: Store): Asked {
+  const session = store.clean(asked.session)
   const request = store.clean(asked.request)
-  return request === asked.request ? asked : { ...asked, request, text: undefined }
+  if (request !== asked.request) return { ...asked, session, request, text: undefined }
+  return session === asked.session ? asked : { ...asked, session }
 }
 
 /** Only what went well is borrowed. */
@@ -127,22 +152,6 @@ function lentBy(
   const outcome = outcomeIn(lender.find(key, occurrence))
   if (outcome === undefined || outcome.error !== undefined) return undefined
   return mayBorrow?.(outcome, lender.entries) === false ? undefined : outcome
-}
-
-/** How often each key was asked for. */
-export class Occurrences {
-  readonly #counts = new Map<string, number>()
-
-  /** How often so far. */
-  of(key: string): number {
-    return this.#counts.get(key) ?? 0
-  }
-
-  next(key: string): number {
-    const count = this.of(key)
-    this.#counts.set(key, count + 1)
-    return count
-  }
 }
 
 /** Something that failed, as the journal keeps it, and back. */

@@ -1,3 +1,4 @@
+import { untilAbort } from '../base/abort.ts'
 import { RathError, show } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { type Json, toJson } from '../base/json.ts'
@@ -78,34 +79,55 @@ async function effectIn<T>(
       `An effect is named by a text of your own, such as 'send-mail', not ${show(name)}.`,
     )
   }
+  checkEffect(rule, name)
+  const isRepeatable = rule !== 'external' && rule !== 'workspace'
   let cause: unknown
-  const passed = await context.run.door.pass(
-    {
-      kind: name,
-      session: session as Session,
-      request: toJson(request, 'request'),
-      sample: scopeIn(context).sample,
-      rule,
-      by: context.by,
-      urgent: !light,
-      light,
-    },
-    async ({ key, occurrence }) => {
-      try {
-        const result = await runInEffect(context, `${key.slice(0, 16)}.${occurrence}`, work)
-        return { value: result === undefined ? null : toJson(result, `the result of ${name}`) }
-      } catch (error) {
-        if (context.aborted || stopsRun(error)) throw error
-        cause = error
-        return { error: failureOf(error) }
-      }
-    },
-  )
-  if (passed.error !== undefined) throw cause ?? errorOf(passed.error)
-  return passed.value as T
+  const { run } = context
+  // A run goes on until everything of it has ended, also what nobody waits for.
+  run.enter()
+  try {
+    const passed = await run.door.pass(
+      {
+        kind: name,
+        session: session as Session,
+        request: toJson(request, 'request'),
+        sample: scopeIn(context).sample,
+        rule,
+        by: context.by,
+        urgent: !light,
+        light,
+      },
+      async ({ key, occurrence }) => {
+        try {
+          const working = runInEffect(context, `${key.slice(0, 16)}.${occurrence}`, async () => work())
+          // A call that is cancelled does not wait for what can be done again; of the rest it has to know how it ends.
+          const result = await (isRepeatable && !light ? untilAbort(working, context.signal) : working)
+          return { value: result === undefined ? null : toJson(result, `the result of ${name}`) }
+        } catch (error) {
+          if (context.aborted || stopsRun(error)) throw error
+          cause = error
+          return { error: failureOf(error) }
+        }
+      },
+    )
+    if (passed.error !== undefined) throw cause ?? errorOf(passed.error)
+    return passed.value as T
+  } finally {
+    if (run.leave()) await context.runtime.places.leave(run.id)
+  }
 }
 
-/** Made when a `forward` first looks at it. */
+const rules: readonly unknown[] = ['pure', 'read', 'workspace', 'idempotent', 'external'] satisfies Effect[]
+
+function checkEffect(rule: unknown, name: string): void {
+  if (rules.includes(rule)) return
+  throw new RathError(
+    'invalid-argument',
+    `The effect of ${show(name)} must be one of ${rules.join(', ')}, not ${show(rule)}.`,
+  )
+}
+
+/** Made for a `forward`, which may take what it needs out of it: every member works by itself. */
 export class CallForwardContext implements ForwardContext {
   readonly #context: RunContext
 
@@ -117,32 +139,27 @@ export class CallForwardContext implements ForwardContext {
     return this.#context.signal
   }
 
-  effect<T>(
-    name: string,
-    request: Json,
-    work: () => T | Promise<T>,
-    options: EffectOptions = {},
-  ): Promise<T> {
-    return effectIn(this.#context, name, request, work, options)
+  get effect(): ForwardContext['effect'] {
+    return (name, request, work, options = {}) => effectIn(this.#context, name, request, work, options)
   }
 
-  now(): Promise<number> {
-    return this.#draw('now', Date.now)
+  get now(): ForwardContext['now'] {
+    return () => this.#draw('now', Date.now)
   }
 
-  random(): Promise<number> {
-    return this.#draw('random', Math.random)
+  get random(): ForwardContext['random'] {
+    return () => this.#draw('random', Math.random)
   }
 
-  id(): Promise<string> {
-    return this.#draw('id', newId)
+  get id(): ForwardContext['id'] {
+    return () => this.#draw('id', newId)
   }
 
-  fetch(url: string | URL, init: RequestInit = {}): Promise<Response> {
-    const signal = init.signal ?? this.signal
-    return recordedFetch(url, { ...init, signal }, (request, work, rule) =>
-      effectIn(this.#context, 'fetch', request, work, { effect: rule }),
-    )
+  get fetch(): ForwardContext['fetch'] {
+    return (url, init = {}) =>
+      recordedFetch(url, { ...init, signal: init.signal ?? this.signal }, (request, work, rule) =>
+        effectIn(this.#context, 'fetch', request, work, { effect: rule }),
+      )
   }
 
   #draw<T extends number | string>(name: string, make: () => T): Promise<T> {

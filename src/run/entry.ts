@@ -26,6 +26,8 @@ export interface Asked {
   readonly facts?: JsonObject | undefined
   /** The outcome is durable before whoever asked goes on: it may have changed the world. */
   readonly urgent?: boolean | undefined
+  /** Others may give the outcome too, from any process: the first stands. */
+  readonly anybody?: boolean | undefined
   /** It changes nothing and costs nothing: intent and outcome are written together, behind what was done before. */
   readonly light?: boolean | undefined
   /** Of this run alone: never borrowed. */

@@ -18,6 +18,9 @@ export interface NewJournal {
 
 const later = setImmediate
 
+/** A timer holds no more than some weeks. */
+const longestRenewal = 3_600_000
+
 /**
  * The writing side of a run: its row, its lease and its entries. Writes that nobody waits for are held until the next one that somebody
  * does, so that an effect costs one commit; the store keeps their order. What returns nothing instead of a promise is done: on a store that
@@ -39,7 +42,10 @@ export class Journal {
     this.store = store
     this.run = run
     this.#fence = fence
-    this.#renewal = setInterval(() => this.#renew(lease), Math.max(1, Math.floor(lease / 3)))
+    this.#renewal = setInterval(
+      () => this.#renew(lease),
+      Math.min(longestRenewal, Math.max(1, Math.floor(lease / 3))),
+    )
     this.#renewal.unref()
   }
 
@@ -52,8 +58,8 @@ export class Journal {
       return journal
     }
     await store.runs.create({ id, input, data })
-    await store.runs.claim(id, owner, lease)
-    return new Journal(store, id, 1, lease)
+    const { fence } = await store.runs.claim(id, owner, lease)
+    return new Journal(store, id, fence, lease)
   }
 
   /** Becomes the one who drives a run, in place of nobody or of a process that is gone. */
@@ -62,6 +68,11 @@ export class Journal {
     const instead = owner !== null && isGone(owner) ? { instead: owner } : {}
     const { fence } = await store.runs.claim(id, newOwner(), lease, instead)
     return new Journal(store, id, fence, lease)
+  }
+
+  /** Whether a run writes to it, and ends it. */
+  get isDriven(): boolean {
+    return this.onLost !== undefined
   }
 
   /** Resolves when it is durable, and with it everything held. */
@@ -77,6 +88,22 @@ export class Journal {
   /** Writes an outcome behind what was written before; `settled` waits for it. */
   conclude({ key, occurrence }: Pick<NewEntry, 'key' | 'occurrence'>, outcome: Json): void {
     this.#hold({ kind: 'conclude', key, occurrence, outcome })
+  }
+
+  /** Writes an outcome that somebody else may have given meanwhile. Resolves with the one that stands: the first. */
+  async settle({ key, occurrence }: Pick<NewEntry, 'key' | 'occurrence'>, outcome: Json): Promise<Json> {
+    await this.settled()
+    const { runs } = this.store
+    try {
+      await runs.conclude(this.run, this.#fence, key, occurrence, outcome)
+      return outcome
+    } catch (error) {
+      const given = isConflict(error) && (await runs.entry(this.run, key, occurrence))?.outcome
+      if (given) return given
+      this.#fail(error)
+      this.check()
+      throw error
+    }
   }
 
   /** An intent that nobody has to wait for. */
@@ -130,6 +157,12 @@ export class Journal {
     if (this.#failure) throw this.#failure.error
   }
 
+  /** Gives the run back, for others to drive. */
+  async release(): Promise<void> {
+    this.update({ release: true })
+    await this.settled().finally(() => this.stop())
+  }
+
   /** Ends the lease's renewal; nothing is written afterwards. */
   stop(): void {
     clearInterval(this.#renewal)
@@ -165,6 +198,10 @@ export class Journal {
         (error instanceof RathError ? error : new RathError('store-failed', String(error), { cause: error })),
     )
   }
+}
+
+function isConflict(error: unknown): boolean {
+  return error instanceof RathError && error.code === 'journal-conflict'
 }
 
 function ownedError(cause: RathError): RathError {

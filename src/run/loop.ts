@@ -267,7 +267,7 @@ class Loop {
   }
 
   #wasSpent(): string | undefined {
-    return this.#context.run.door.recall?.(this.#end())?.value as string | undefined
+    return this.#context.run.door.recall(this.#end())?.value as string | undefined
   }
 
   #end(): Asked {

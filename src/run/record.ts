@@ -6,11 +6,17 @@ export class RunRecord {
   readonly run: string
   readonly entries: readonly JournalEntry[]
   readonly #byName = new Map<string, JournalEntry>()
+  readonly #byKey = new Map<string, JournalEntry[]>()
 
   constructor(run: string, entries: readonly JournalEntry[]) {
     this.run = run
     this.entries = entries
-    for (const entry of entries) this.#byName.set(nameOf(entry), entry)
+    for (const entry of entries) {
+      this.#byName.set(nameOf(entry), entry)
+      const equal = this.#byKey.get(entry.key)
+      if (equal) equal.push(entry)
+      else this.#byKey.set(entry.key, [entry])
+    }
   }
 
   /** The entry of an effect; of one that failed and was tried again, the last. */
@@ -19,6 +25,11 @@ export class RunRecord {
     for (let next = found; next; next = this.#byName.get(nameOf({ key: nextKey(next.key), occurrence })))
       found = next
     return found
+  }
+
+  /** Every effect that was asked for with this key. */
+  withKey(key: string): readonly JournalEntry[] {
+    return this.#byKey.get(key) ?? []
   }
 
   /** What a request names by digest. */

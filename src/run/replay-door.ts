@@ -4,9 +4,10 @@ import type { JournalEntry, Store } from '../store/spec.ts'
 import type { ToolRecord } from '../tool/tool-record.ts'
 import { approvalIn } from './approval-facts.ts'
 import type { Divergence } from './divergence.ts'
-import { cleaned, type Door, Occurrences, type Passed, type Place } from './door.ts'
+import { cleaned, type Door, type Passed, type Place } from './door.ts'
 import { type Asked, askedIn, keyOf, type Outcome, outcomeIn } from './entry.ts'
-import type { RunRecord } from './record.ts'
+import { Occurrences } from './occurrences.ts'
+import { nameOf, type RunRecord } from './record.ts'
 import { waitingError } from './run.ts'
 
 /** `strict`: nothing but the record. `tools`: tools run again, and are compared. `model`: the model is asked again. */
@@ -49,11 +50,13 @@ export class ReplayDoor implements Door {
   /** Effects that were taken from the record. */
   served = 0
   readonly #options: ReplayOptions
-  readonly #occurrences = new Occurrences()
+  readonly #occurrences: Occurrences
   readonly #again = new Map<string, JournalEntry[]>()
+  readonly #asked = new Set<string>()
 
   constructor(options: ReplayOptions) {
     this.#options = options
+    this.#occurrences = new Occurrences(options.record)
     for (const entry of options.record.effects()) {
       if (entry.kind !== 'tool' || entry.outcome === undefined) continue
       const name = callName(askedIn(entry).request)
@@ -67,7 +70,7 @@ export class ReplayDoor implements Door {
 
   recall(asked: Asked): Outcome | undefined {
     const key = keyOf(asked)
-    return outcomeIn(this.#options.record.find(key, this.#occurrences.of(key)))
+    return outcomeIn(this.#options.record.find(key, this.#occurrences.of(key, asked.by)))
   }
 
   async pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
@@ -75,13 +78,14 @@ export class ReplayDoor implements Door {
     if (this.divergence) throw divergedError(this.divergence)
     const asked = cleaned(given, store)
     const key = keyOf(asked)
-    const occurrence = this.#occurrences.next(key)
+    const occurrence = this.#occurrences.take(key, asked.by)
     const live = () => perform({ key, occurrence })
     if (mode === 'model' && asked.kind === 'model') return { ...(await live()), isRecorded: false }
     const entry = record.find(key, occurrence)
     const outcome = outcomeIn(entry)
     if (outcome) {
       this.served++
+      this.#asked.add(nameOf({ key, occurrence }))
       if (mode === 'tools' && asked.kind === 'tool') await this.#compare(asked, outcome, live)
       return { ...outcome, isRecorded: true }
     }
@@ -90,6 +94,20 @@ export class ReplayDoor implements Door {
     if (entry) await this.#quiet(asked)
     this.divergence ??= await this.#options.diverge(asked, { key, occurrence, entry })
     throw divergedError(this.divergence)
+  }
+
+  /**
+   * Effects of a run without disturbances that were not asked for. What is done inside an effect is not asked for beside its outcome, and
+   * what was cancelled may be cancelled earlier: of runs with such, nothing can be said.
+   */
+  async unasked(): Promise<readonly JournalEntry[]> {
+    const effects = this.#options.record.effects()
+    if (effects.some(({ kind, outcome }) => kind === 'first' || outcome === undefined)) return []
+    const first = effects.filter(entry => !isInside(entry) && !isRetry(entry))
+    const left = () => first.filter(entry => !this.#asked.has(nameOf(entry)))
+    // Something that nobody waits for may still come.
+    if (left().length > 0) await this.#quiet()
+    return left()
   }
 
   /** Runs a tool beside its recorded outcome, unless it would touch the world. */
@@ -123,16 +141,26 @@ export class ReplayDoor implements Door {
   }
 
   /** What has no outcome was cut off by the end of something else, and that may end it here too: give it time to. */
-  async #quiet(asked: Asked): Promise<void> {
+  async #quiet(asked?: Asked): Promise<void> {
     let served = -1
     for (let turns = 0; turns < 50; turns++) {
-      if (asked.isCancelled?.())
+      if (asked?.isCancelled?.())
         throw new RathError('cancelled', 'The work was cancelled, as it was when it was recorded.')
       if (served !== this.served) turns = 0
       served = this.served
       await new Promise(resolve => setImmediate(resolve))
     }
   }
+}
+
+/** A failure that was tried again: it was asked for once. */
+function isRetry({ key }: JournalEntry): boolean {
+  return key.includes('+')
+}
+
+/** Asked for while another effect was under way, in its scope. */
+function isInside(entry: JournalEntry): boolean {
+  return /^[0-9a-f]{16}\.\d/.test(askedIn(entry).sample ?? '')
 }
 
 function callName(request: Json): string {

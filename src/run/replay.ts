@@ -1,7 +1,10 @@
 import type { RathError } from '../base/errors.ts'
+import type { Json } from '../base/json.ts'
 import { Session } from '../session/session.ts'
 import type { RunStatus, Store } from '../store/spec.ts'
+import { policy } from '../tool/policy/policy.ts'
 import { type Divergence, explain } from './divergence.ts'
+import { askedIn } from './entry.ts'
 import { ReplayDoor, type ReplayMode, type ToolComparison } from './replay-door.ts'
 import { loadRecord, type Runnable } from './resume.ts'
 import { runSetup } from './run.ts'
@@ -20,12 +23,23 @@ export interface ReplayReport {
   /** Effects that were taken from the record. */
   readonly served: number
   readonly divergence?: Divergence
+  /**
+   * Effects on record that the workflow does not ask for any more, where the replay ended as the run did. None are told of a run in which
+   * something was cancelled, cut off or raced.
+   */
+  readonly unasked: readonly Unasked[]
   /** In mode `tools`: each tool that ran again. */
   readonly tools: readonly ToolComparison[]
   /** What the replay made. */
   readonly session?: Session
   /** Why it failed, when it did. */
   readonly error?: RathError
+}
+
+export interface Unasked {
+  readonly kind: string
+  readonly by: string
+  readonly request: Json
 }
 
 export interface ReplayPlace {
@@ -56,11 +70,15 @@ export async function replayRun(
     diverge: (asked, missing) =>
       explain(asked, missing, { record, store, scratch: scratchStore, definitions: door.definitions }),
   })
-  const options = { runtime: scratch, [runSetup]: { id: run, door } }
+  // What the policy of the run said is on record; it takes one to be asked for that.
+  const ruled = row.data.policy === true && { policy: policy({}) }
+  const options = { runtime: scratch, ...ruled, [runSetup]: { id: run, door } }
   const { session, error } = await ended(workflow(input, options as never))
   const output = row.output === null ? undefined : await store.sessions.get(row.output)
   const status = error ? statusOf(error) : 'done'
   const divergence = door.divergence ?? (mode === 'model' ? undefined : endDifference(run, output, session))
+  const isDone = status === 'done' && row.status === 'done' && divergence === undefined && mode === 'strict'
+  const unasked = isDone ? await door.unasked() : []
   const isSame = output !== undefined && session !== undefined && output.state === session.state
   return {
     run,
@@ -75,6 +93,10 @@ export async function replayRun(
     ...(session && { state: session.state, session }),
     served: door.served,
     ...(divergence && { divergence }),
+    unasked: unasked.map(entry => {
+      const { by, request } = askedIn(entry)
+      return { kind: entry.kind, by, request }
+    }),
     tools: door.tools,
     ...(error && { error }),
   }

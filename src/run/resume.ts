@@ -6,6 +6,7 @@ import { emptyTree } from '../sandbox/workspace/object.ts'
 import type { Session } from '../session/session.ts'
 import type { RunRow, Store } from '../store/spec.ts'
 import type { ToolRecord } from '../tool/tool-record.ts'
+import { type Limits, withLimits } from './begun-with.ts'
 import { Journal } from './journal.ts'
 import { isGone, processOf } from './owner.ts'
 import type { Places } from './place/places.ts'
@@ -29,7 +30,7 @@ export interface ResumePlace {
   readonly lease: number
   readonly places: Pick<Places, 'endLeftBy'>
   /** Of the call. */
-  readonly options: object
+  readonly options: Limits & object
 }
 
 /** Goes on with a run. What it did before is on record and not done again; what was cut off follows its effect. */
@@ -41,33 +42,62 @@ export async function resumeRun(
   const row = await store.runs.get(id)
   const finished = row.status === 'done' && row.output !== null && (await kept(row.output, store))
   if (finished) return finished
+  const given = withLimits(row, options)
   const work = workflow ?? (await workflowOf(row))
   const journal = await Journal.claim(id, store, lease)
-  // Its commands may still run, and change files.
-  if (row.owner !== null && isGone(row.owner)) await places.endLeftBy(processOf(row.owner))
-  let setup: RunSetup
-  let input: Session
   try {
-    const record = await loadRecord(id, store)
-    const { again, ...data } = row.data
-    const unfinished = unfinishedIn(record, Array.isArray(again) ? again : [])
-    if (unfinished.length > 0) {
-      journal.update({ status: 'needs-review' })
-      throw needsReview(id, unfinished)
-    }
-    // What was found not to have happened is tried once more, not for ever.
-    journal.update({ status: 'running', data })
-    // A run that was ended by a failure gets past it only by trying again; one that was cut off had dealt with its failures.
-    setup = { id, journal, record, retries: row.status === 'failed' }
-    input = await store.sessions.get(row.input as string)
-    await journal.settled()
+    // Its commands may still run, and change files.
+    if (row.owner !== null && isGone(row.owner)) await places.endLeftBy(processOf(row.owner))
+    const setup = await goOn(row, journal)
+    const input = await store.sessions.get(row.input as string)
+    const out = await work(input, { ...given, [runSetup]: setup } as never)
+    if (!journal.isDriven) throw notTaken(id)
+    return out
   } catch (error) {
-    journal.update({ release: true })
-    await journal.settled().catch(() => {})
-    journal.stop()
+    if (!journal.isDriven) {
+      // Nothing was done in it, so it is as it was, unless somebody has to look at it now.
+      const { status, data } = row
+      if (!isReview(error)) journal.update({ status, data })
+      await journal.release().catch(() => {})
+    }
     throw error
   }
-  return work(input, { ...options, [runSetup]: setup } as never)
+}
+
+/** What a claimed run goes on with. Rejects when a person has to look at something first. */
+async function goOn({ id, status, data: row }: RunRow, journal: Journal): Promise<RunSetup> {
+  const { store } = journal
+  const record = await loadRecord(id, store)
+  const { again, failed, ...data } = row
+  const hasFailed = status === 'failed' || failed === true
+  const unfinished = unfinishedIn(record, Array.isArray(again) ? again : [])
+  if (unfinished.length > 0) {
+    journal.update({ status: 'needs-review', data: { ...row, failed: hasFailed } })
+    throw needsReview(id, unfinished)
+  }
+  // What was found not to have happened is tried once more, not for ever.
+  journal.update({ status: 'running', data })
+  await journal.settled()
+  const { reuse } = data
+  return {
+    id,
+    journal,
+    record,
+    // A run that was ended by a failure gets past it only by trying again; one that was cut off had dealt with its failures.
+    retries: hasFailed,
+    ...(typeof reuse === 'string' && { lender: () => loadRecord(reuse, store) }),
+  }
+}
+
+function isReview(error: unknown): boolean {
+  return error instanceof RathError && error.code === 'needs-review'
+}
+
+function notTaken(run: string): RathError {
+  return new RathError(
+    'invalid-argument',
+    `What was given to resume did not go on with run ${run}: a function has to hand its options on, as in (session, options) => agent(session, options).`,
+  )
 }
 
 export async function loadRecord(id: string, store: Store): Promise<RunRecord> {

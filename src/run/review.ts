@@ -38,8 +38,7 @@ export async function reviewEffect(
     } else journal.update({ data: { ...data, again: [...again, nameOf(entry)] } })
     journal.update({ status: open.length > 1 ? 'needs-review' : 'running' })
   } finally {
-    journal.update({ release: true })
-    await journal.settled().finally(() => journal.stop())
+    await journal.release()
   }
 }
 

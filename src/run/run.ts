@@ -30,6 +30,8 @@ export const runSetup = Symbol('openrath.run')
 export interface RunFacts {
   /** What is being run. */
   readonly workflow: string
+  /** What its row keeps of the options that it is begun with. */
+  limits(): JsonObject
   readonly lease: number | undefined
   /** Whether the store was asked for before. */
   isOpen(): boolean
@@ -189,7 +191,7 @@ export class Run {
       {
         id: this.id,
         input: input.id,
-        data: { workflow: this.#facts.workflow, format: 1, version, ...data },
+        data: { workflow: this.#facts.workflow, format: 1, version, ...this.#facts.limits(), ...data },
         isFresh: id === undefined,
         lease: this.#facts.lease ?? usualLease,
       },

@@ -161,7 +161,12 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
       return layer(session, { ...rest, ...setup, runtime } as never)
     },
     resume: async (id, workflow, callOptions = {}) =>
-      resumeRun(id, workflow, { store: await open(), lease, places, options: { ...callOptions, runtime } }),
+      resumeRun(id, workflow, {
+        store: await open(),
+        lease,
+        places,
+        options: { ...callOptions, runtime } as object,
+      }),
     async replay(id, workflow, { mode = 'strict' } = {}) {
       checkMode(mode)
       const recorded = await open()

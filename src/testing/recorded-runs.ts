@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { createTwoFilesPatch } from 'diff'
 import { RathError, show } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
+import type { ReplayReport } from '../run/replay.ts'
 import type { Runnable } from '../run/resume.ts'
 import { createRuntime, type Runtime, type RuntimeOptions } from '../run/runtime.ts'
 import type { Session } from '../session/session.ts'
@@ -84,7 +85,8 @@ async function replayRun(
 ): Promise<Session> {
   const input = await insert(await read(path, name), name, store)
   if (store.clean(session).state !== input.state) throw otherInput(name, path, input, session)
-  const { ok, divergence, error, status, session: out } = await runtime.replay(name, run)
+  const { ok, divergence, unasked, error, status, session: out } = await runtime.replay(name, run)
+  if (ok && out && unasked[0]) throw notAsked(name, path, unasked)
   if (ok && out) return out
   const why =
     divergence?.message ?? error?.message ?? `It was done when it was recorded, and is ${status} now.`
@@ -112,6 +114,15 @@ function otherInput(name: string, path: string, before: Session, now: Session): 
     'replay-diverged',
     `The run ${show(name)} was recorded with another session.\n${diff}\n${howToRecord(name, path)}`,
     { data: { name, path, cause: 'other state' } },
+  )
+}
+
+function notAsked(name: string, path: string, unasked: ReplayReport['unasked']): RathError {
+  const lines = unasked.map(({ kind, by, request }) => `- ${by} asked for ${kind} ${JSON.stringify(request)}`)
+  return new RathError(
+    'replay-diverged',
+    `The run ${show(name)} ends as it was recorded, but what it did then is not asked for any more:\n${lines.join('\n')}\n${howToRecord(name, path)}`,
+    { data: { name, path, cause: 'not asked' } },
   )
 }
 

@@ -37,7 +37,7 @@ export interface ApprovalDecision {
 
 /** A decision as it came from outside, checked. */
 export function checkDecision(decision: ApprovalDecision, tool: string): ApprovalDecision {
-  const { verdict, edit, answer } = decision ?? {}
+  const { verdict, edit, answer, by, reason, at } = decision ?? {}
   const refuse = (what: string) => {
     throw new RathError('invalid-argument', `The decision about ${tool} ${what}`)
   }
@@ -49,6 +49,14 @@ export function checkDecision(decision: ApprovalDecision, tool: string): Approva
   }
   if (verdict === 'answered' && answer === undefined) {
     refuse('is answered but has no answer; give the result to go on with.')
+  }
+  if (by !== undefined && (typeof by !== 'string' || by === '')) {
+    refuse(`is by ${show(by)}; \`by\` is the name of who decided, or left out.`)
+  }
+  if (reason !== undefined && typeof reason !== 'string')
+    refuse(`has the reason ${show(reason)}; it is text.`)
+  if (at !== undefined && !Number.isFinite(at)) {
+    refuse(`was made at ${show(at)}; \`at\` is milliseconds since the epoch.`)
   }
   return decision
 }

@@ -57,20 +57,20 @@ export class Rulings {
     this.permissions = permissions
   }
 
-  on(call: PreparedCall): Promise<PolicyVerdict> | undefined {
-    if (this.permissions.policy === undefined) return undefined
-    const verdict = this.#last.then(async () => {
-      const given = await this.#check(call)
-      if (given.kind !== 'deny') this.allow(call)
+  /** The ruling on a call, made now or on record. A policy counts those before it in either case, so it waits for them. */
+  on(call: PreparedCall, rule: () => Promise<Ruling>): Promise<Ruling> {
+    if (this.permissions.policy === undefined) return ruledOn(call, rule, this.permissions)
+    const ruling = this.#last.then(async () => {
+      const given = await ruledOn(call, rule, this.permissions)
+      if (given.deny === undefined) this.#allowed.push({ tool: call.tool.name, args: call.args })
       return given
     })
-    this.#last = verdict
-    return verdict
+    this.#last = ruling
+    return ruling
   }
 
-  /** Counts a call that was ruled on before. */
-  allow({ tool, args }: PreparedCall): void {
-    this.#allowed.push({ tool: tool.name, args })
+  async check(call: PreparedCall): Promise<PolicyVerdict | undefined> {
+    return this.permissions.policy && this.#check(call)
   }
 
   /** An edited call takes the place of the one asked, so that one is not counted. */
@@ -108,19 +108,16 @@ export async function refusedByNow(
 export async function permit(call: PreparedCall, rulings: Rulings): Promise<Permission> {
   const { permissions } = rulings
   const { cancellation } = permissions
-  let isRecorded = true
   const rule = async (): Promise<Ruling> => {
-    isRecorded = false
-    const given = await rulings.on(call)
+    const given = await rulings.check(call)
     if (given?.kind === 'deny') return { deny: given.reason }
     const asks = call.tool.approval && (await toolAsks(call, permissions))
     const question = asks || (given?.kind === 'ask' ? given.question : undefined)
     return question === undefined ? {} : { ask: question }
   }
-  const ruling = await cancellation.orAborted(ruledOn(call, rule, permissions))
+  const ruling = await cancellation.orAborted(rulings.on(call, rule))
   if (ruling?.deny !== undefined) return denyByPolicy(call, ruling.deny, [], permissions)
   if (ruling === undefined || cancellation.isAborted) return { outcome: neverStarted, approvals: [] }
-  if (isRecorded) rulings.allow(call)
   return ruling.ask === undefined ? { call, approvals: [] } : ask(call, ruling.ask, rulings, permissions)
 }
 

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { entry, greeter, Project, visible } from './make.ts'
@@ -179,6 +179,27 @@ export default new Agent('Send.', {
   const settled = project.rath('approve', 'last', '--happened', '--result', '"a receipt"', '--resume')
   expect(settled.status, settled.stderr).toBe(0)
   expect(settled.stdout).toContain('a receipt')
+})
+
+test('a run that was begun with a policy is not resumed without it', () => {
+  const project = new Project({
+    'agent.ts': `import { Agent } from 'openrath'
+import { scripted } from 'openrath/testing'
+export default new Agent('Send.', { model: scripted(() => ({ error: { status: 400 } })) })
+`,
+    'begin.ts': `import { configure, policy, Session } from 'openrath'
+import agent from './agent.ts'
+const runtime = configure({})
+const options = { policy: policy({ deny: ['*'] }), module: { file: 'agent.ts' } }
+await runtime.run(agent, Session.fromUserMessage('go'), options).catch(() => {})
+await runtime.close()
+`,
+  })
+  const { folder: cwd, env } = project
+  expect(spawnSync(process.execPath, ['begin.ts'], { cwd, env }).status).toBe(0)
+  const { status, stderr } = project.rath('resume', 'last')
+  expect(status).toBe(1)
+  expect(stderr).toContain('was begun with a policy')
 })
 
 test('on a terminal a spinner shows time and tokens, and --ask asks there', () => {

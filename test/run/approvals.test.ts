@@ -262,3 +262,34 @@ describe('a branch that waits', () => {
     expect((await store.runs.get(pending.runId)).status).toBe('waiting')
   })
 })
+
+it('a decision that comes while a handler is asked stands, and the run goes on with it', async () => {
+  const { runtime, store } = await fresh()
+  const { pay, paid } = shop()
+  const { agent } = agentWith([pays(50), 'done'], { tools: [pay] })
+  const pending = runtime.run(agent, say(), {
+    approve: async ({ approval }) => {
+      await elsewhere(store).decide(pending.runId, approval, { verdict: 'rejected', by: 'ada' })
+      return { verdict: 'approved', by: 'late' }
+    },
+  })
+  const out = await pending
+  const decided = out.chunks.flatMap(chunk => (chunk.kind === 'approval' ? [chunk.decidedBy] : []))
+  expect(decided).toEqual([undefined, 'ada'])
+  expect(paid).toEqual([])
+  expect(await runtime.replay(pending.runId, agent)).toMatchObject({ ok: true })
+})
+
+it('a decision that could not be put on the record is refused, and the question stays open', async () => {
+  const { runtime, run, error, rest } = await parked()
+  const [{ approval }] = open(error) as [OpenApproval]
+  const odd = [{ by: 42 }, { by: '' }, { reason: ['no'] }, { at: 'now' }]
+  for (const wrong of odd) {
+    const decision = { verdict: 'rejected', ...wrong } as never
+    expect((await failureOf(runtime.decide(run, approval, decision))).code).toBe('invalid-argument')
+  }
+  expect((await failureOf(runtime.decide(run, approval, null as never))).code).toBe('invalid-argument')
+  for (const { approval } of open(error))
+    await runtime.decide(run, approval, { verdict: 'rejected', by: 'ada', reason: 'no' })
+  expect((await runtime.resume(run, rest())).text).toBe('done')
+})

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { Budget } from '../../src/run/budget.ts'
+import type { ForwardContext } from '../../src/run/effect.ts'
 import type { Session } from '../../src/session/session.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { tool } from '../../src/tool/tool.ts'
-import { fresh } from './journal/make.ts'
-import { agentWith, ask, callsEcho, echo } from './make.ts'
+import { calls, counted, fresh } from './journal/make.ts'
+import { agentWith, ask, callsEcho, echo, failureOf } from './make.ts'
 
 const costly = (text: string) => ({ ...callsEcho(text), usage: { inputTokens: 100, outputTokens: 0 } })
 
@@ -82,6 +83,26 @@ describe('a budget', () => {
     const out = await agent(ask())
     expect(out.pending).toEqual([])
     expect(out.chunks.at(-1)).toMatchObject({ kind: 'error', error: 'budget-spent' })
+  })
+
+  it('of time that was over is over in a resumed run too, and what followed is not done again', async () => {
+    const { runtime } = await fresh()
+    const hang = counted('hang', 'read', { run: () => new Promise(() => {}) })
+    let published = 0
+    class Report extends Workflow {
+      readonly slow = agentWith([calls('hang'), 'never'], { tools: [hang.tool], budget: { time: 30 } }).agent
+      readonly last = agentWith([{ error: { status: 400 } }, 'done']).agent
+      async forward(session: Session, context: ForwardContext) {
+        const out = await this.slow(session)
+        await context.effect('publish', {}, () => published++, { session: out })
+        return this.last(out)
+      }
+    }
+    const report = new Report()
+    const broken = runtime.run(report, ask())
+    await failureOf(broken)
+    expect((await runtime.resume(broken.runId, report)).text).toBe('done')
+    expect(published).toBe(1)
   })
 
   it('of a run holds for all its branches together', async () => {

@@ -172,6 +172,24 @@ describe('a file', () => {
     }
   })
 
+  it('fails with what the workflow does not ask for any more, though it ends the same', async () => {
+    class Mailing extends Workflow {
+      mails = true
+      async forward(session: Session) {
+        await effect('look', {}, () => 1)
+        if (this.mails) await effect('mail', { to: 'ada' }, () => 1)
+        return session
+      }
+    }
+    const mailing = new Mailing()
+    await record('mails', mailing, go())
+    await check('mails', mailing, go())
+    mailing.mails = false
+    const error = await failureOf(check('mails', mailing, go()))
+    expect(error.data).toMatchObject({ cause: 'not asked' })
+    expect(error.message).toContain('- Mailing asked for mail {"to":"ada"}\nIf this is meant, record')
+  })
+
   it('in which an outcome is missing is a difference, not an effect done for real', async () => {
     let done = 0
     class Once extends Workflow {

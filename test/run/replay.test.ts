@@ -96,8 +96,46 @@ describe('a replay', () => {
     }
     const report = await between(new Team(), new Team())
     expect(report.divergence?.message ?? report.error?.message).toBeUndefined()
-    expect(report).toMatchObject({ ok: true })
+    expect(report).toMatchObject({ ok: true, unasked: [] })
     expect(report.session?.chunks.at(-1)).toMatchObject({ error: 'budget-spent' })
+  })
+
+  it('of a run that was begun with a policy needs none: what that said is on record', async () => {
+    const { runtime } = await fresh()
+    const remove = counted('remove', 'external')
+    const worker = agentWith([calls('remove'), 'done'], { tools: [remove.tool] }).agent
+    const pending = runtime.run(worker, say(), { policy: policy({ deny: ['remove'] }) })
+    await pending
+    expect(await runtime.replay(pending.runId, worker)).toMatchObject({ ok: true, unasked: [] })
+    expect(remove.counter.ran).toBe(0)
+  })
+
+  it('tells of what is not asked for any more, tried again, inside others and left alone included', async () => {
+    const { runtime } = await fresh()
+    let fails = true
+    class Mailing extends Workflow {
+      readonly mails: boolean
+      constructor(mails: boolean) {
+        super()
+        this.mails = mails
+      }
+      async forward(session: Session, context: ForwardContext) {
+        await context.effect('outside', {}, () => context.effect('inside', {}, () => 1))
+        if (this.mails) await context.effect('mail', { to: 'ada' }, () => 1)
+        await context.effect('shaky', {}, () => {
+          if (fails) throw new Error('not now')
+        })
+        void context.effect('left alone', {}, () => 1)
+        return session
+      }
+    }
+    const pending = runtime.run(new Mailing(true), say())
+    await failureOf(pending)
+    fails = false
+    await runtime.resume(pending.runId, new Mailing(true))
+    expect(await runtime.replay(pending.runId, new Mailing(true))).toMatchObject({ ok: true, unasked: [] })
+    const mail = { kind: 'mail', by: 'Mailing', request: { to: 'ada' } }
+    expect(await runtime.replay(pending.runId, new Mailing(false))).toMatchObject({ unasked: [mail] })
   })
 
   it('reproduces failed attempts and a failed run', async () => {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { createRuntime } from '../../src/run/runtime.ts'
 import { sessionGraph } from '../../src/session/graph.ts'
@@ -49,4 +49,12 @@ it('a store that could not be opened is tried again by the next call', async () 
   await rm(file)
   expect((await runtime.run(agent, ask())).text).toBe('done')
   await rm(folder, { recursive: true })
+})
+
+it('a lease that is longer than a timer holds is renewed now and then, and not all the time', async () => {
+  const timers = vi.spyOn(globalThis, 'setInterval')
+  onTestFinished(() => timers.mockRestore())
+  const runtime = createRuntime({ store: await openStore('memory:'), lease: 1e12 })
+  await runtime.run(agentWith(['done']).agent, ask())
+  expect(timers.mock.calls.map(([, ms]) => ms)).toEqual([3_600_000])
 })

@@ -280,3 +280,17 @@ test('calls of one turn are counted in the order asked', async () => {
   )
   expect(outcomes.map(outcome => outcome.kind)).toEqual(['value', 'value', 'denied', 'denied'])
 })
+
+test('calls whose rulings are on record count for those that come after them', async () => {
+  const look = simple('look', () => 1)
+  const rules = policy({ calls: [{ tool: 'look', most: 1 }] })
+  const { outcomes } = await dispatch([look], numbered(call('look'), call('look')), {
+    policy: rules,
+    ruled: async ({ index }, rule) => {
+      if (index > 0) return rule()
+      await new Promise(resolve => setImmediate(resolve))
+      return {}
+    },
+  })
+  expect(outcomes.map(outcome => outcome.kind)).toEqual(['value', 'denied'])
+})

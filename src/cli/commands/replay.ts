@@ -57,7 +57,7 @@ async function replay(name: string, options: Options, output: Output): Promise<n
 }
 
 function print(report: ReplayReport, output: Output): void {
-  const { ok, run, served, recorded, status, divergence, tools, error } = report
+  const { ok, run, served, recorded, status, divergence, unasked, tools, error } = report
   output.print(
     ok
       ? `${output.paint('green', 'same')}: run ${run} ended as it did (${status}), with ${count(served, 'effect')} from the record.`
@@ -67,6 +67,8 @@ function print(report: ReplayReport, output: Output): void {
     output.print(plain(divergence.message))
     if (divergence.diff) output.print(indent(plain(divergence.diff)))
   } else if (error && !ok) output.print(plain(error.message))
+  for (const { kind, by, request } of unasked)
+    output.print(`  not asked ${by} ${oneLine(`${kind} ${JSON.stringify(request)}`)}`)
   for (const { tool, args, by, same } of tools) {
     const found = same === undefined ? 'not run' : same ? 'same' : 'different'
     output.print(`  ${found.padEnd(9)} ${by} ${oneLine(`${tool} ${JSON.stringify(args)}`)}`)

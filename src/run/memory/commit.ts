@@ -9,6 +9,7 @@ import type {
   NewMemory,
   WriteOptions,
 } from '../../memory/spec.ts'
+import { sessionScope } from '../../memory/turns.ts'
 import { type ModelLike, resolveLater } from '../../model/resolve.ts'
 import type { Model, ModelAnswer, ModelRequest } from '../../model/spec.ts'
 import type { ChunkInput } from '../../session/chunk.ts'
@@ -55,13 +56,14 @@ export async function commitTo(
   }
   const where = options.scope === undefined ? {} : { scope: options.scope }
   const request = { op: 'commit', memory: memory.name, ...where }
-  return passMemory(context, session, request, 'idempotent', async (_, signal) => {
+  // A session that was begun inside the run is begun again after a crash, at another time: its entries stay where they were.
+  const facts: JsonObject = { scope: options.scope ?? sessionScope(session) }
+  const work = async (_: unknown, signal: AbortSignal | undefined, { scope } = facts) => {
     const store = await memory.open()
-    return {
-      store: store.name,
-      committed: await store.commit(session, { ...where, ...(signal && { signal }) }),
-    }
-  })
+    const committed = await store.commit(session, { scope: scope as string, ...(signal && { signal }) })
+    return { store: store.name, committed }
+  }
+  return passMemory(context, session, request, 'idempotent', work, facts)
 }
 
 export function commitChunk(memory: string, { store, committed, model, usage }: CommitDone): ChunkInput {

@@ -4,21 +4,27 @@ import type { Session } from '../../session/session.ts'
 import type { Effect } from '../../tool/spec.ts'
 import type { RunContext } from '../context.ts'
 import { errorOf, failureOf } from '../door.ts'
-import type { Outcome } from '../entry.ts'
+import { askedIn, type Outcome } from '../entry.ts'
 import { scopeIn } from '../scope.ts'
 
 /**
  * An operation of a memory through the door: done once, and taken from the record afterwards. Outside every call it is simply done. `work` gets a
- * key that is the same when it is done again after a crash. A memory that does not listen to the signal is left behind when the call is cancelled.
+ * key that is the same when it is done again after a crash, and the facts that it was first begun with. A memory that does not listen to the
+ * signal is left behind when the call is cancelled.
  */
 export async function passMemory<T>(
   context: RunContext | undefined,
   session: Session | undefined,
   request: JsonObject,
   rule: Effect,
-  work: (key: string | undefined, signal: AbortSignal | undefined) => Promise<T>,
+  work: (
+    key: string | undefined,
+    signal: AbortSignal | undefined,
+    facts: JsonObject | undefined,
+  ) => Promise<T>,
+  facts?: JsonObject,
 ): Promise<T> {
-  if (context === undefined) return work(undefined, undefined)
+  if (context === undefined) return work(undefined, undefined, facts)
   const { tracing } = context.runtime
   const asked = session ?? (context.input as Session)
   let cause: unknown
@@ -30,6 +36,7 @@ export async function passMemory<T>(
       sample: scopeIn(context).sample,
       rule,
       by: context.by,
+      facts,
       urgent: rule !== 'read',
     },
     async at => {
@@ -37,7 +44,8 @@ export async function passMemory<T>(
         try {
           const { signal } = context
           const key = `effect/${context.runId}/${at.key}/${at.occurrence}`
-          const done = await untilAbort(work(key, signal), signal)
+          const begun = at.begun && askedIn(at.begun).facts
+          const done = await untilAbort(work(key, signal, begun ?? facts), signal)
           return { value: toJson(done, 'what the memory returned') }
         } catch (error) {
           if (context.aborted) throw error
