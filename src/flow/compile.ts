@@ -4,6 +4,7 @@ import { Budget } from '../run/budget.ts'
 import { isBuiltin } from '../tool/builtin/builtin-tools.ts'
 import { mcpOriginOf } from '../tool/mcp/origin.ts'
 import type { Tool } from '../tool/spec.ts'
+import { classNameOf } from './class-name.ts'
 import type { Manifest, ManifestModel, ManifestModule, ManifestSandbox, Problem } from './manifest.ts'
 import type { Needs } from './needs.ts'
 import { printCompiled } from './print-manifest.ts'
@@ -58,7 +59,7 @@ class Gathering {
 
   add<T>(path: string, module: object & CompiledNode<T>, first: string | undefined): void {
     const { name, description = '' } = module
-    const type = module.constructor.name
+    const type = classNameOf(module)
     this.#modules.push({ path, type, name, description, ...(first !== undefined && { sameAs: first }) })
     if (first !== undefined) return
     if ('forward' in module ? typeof module.forward !== 'function' : 'needs' in module)
@@ -147,7 +148,7 @@ class Gathering {
 /** A part that says nothing of its needs asks its model, and what comes of that is not for us to know. */
 function needsOf<T>(module: object & CompiledNode<T>): Needs {
   if (module.needs) return module.needs()
-  const type = module.constructor.name
+  const type = classNameOf(module)
   return { ...modelNeeds(module), unknown: [`what ${type} is asked and what it answers`] }
 }
 

@@ -1,4 +1,5 @@
 import { type ModelLike, type ResolvedModel, resolveLater } from '../model/resolve.ts'
+import { classNameOf } from './class-name.ts'
 
 /**
  * What a workflow holds that asks a model and is called otherwise than a workflow. It belongs in the tree of the workflow that holds
@@ -36,11 +37,11 @@ export abstract class ModelPart {
   }
 
   toString(): string {
-    return `${this.constructor.name}(${this.extraRepr()})`
+    return `${classNameOf(this)}(${this.extraRepr()})`
   }
 
   get [Symbol.toStringTag](): string {
-    return this.constructor.name
+    return classNameOf(this)
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {

@@ -19,6 +19,7 @@ import type { Session } from '../session/session.ts'
 import { addUsage, noUsage, type Usage } from '../session/usage.ts'
 import { type Candidate, type Choice, candidatesOf, none, readChoice } from './candidate.ts'
 import { chosen } from './chosen.ts'
+import { classNameOf } from './class-name.ts'
 import { EmptyWorkflow } from './empty-workflow.ts'
 import { ModelPart } from './model-part.ts'
 import type { Workflow } from './workflow.ts'
@@ -91,7 +92,7 @@ export class Selector extends ModelPart {
     const callee = {
       name: this.name,
       nameIn: ({ layer }: RunContext) => (layer ? this.nameIn(layer) : this.name),
-      operation: this.constructor.name,
+      operation: classNameOf(this),
       ...(budget && { options: { budget } }),
       forward: (given: Session, context: RunContext) =>
         recorded(given, context, recorder => this.#route(recorder, candidates, context)),

@@ -1,4 +1,5 @@
 import { RathError } from '../base/errors.ts'
+import { classNameOf } from './class-name.ts'
 
 /** What the functions here need to know of a module: a workflow, or a part of one that asks a model. */
 export interface TreeNode<T> {
@@ -88,7 +89,7 @@ export function printTree<T extends object & TreeNode<T>>(root: T): string {
     if (first !== undefined && module.namedChildren?.().size) facts.push(`the same as (${first})`)
     if (cycle !== undefined) facts.push(`holds itself: ${cycle}`)
     const inside = facts.filter(Boolean).join(', ')
-    const start = `${'  '.repeat(depth)}${label}${module.constructor.name}(${inside}`
+    const start = `${'  '.repeat(depth)}${label}${classNameOf(module)}(${inside}`
     lines.push(hasChildren ? start : `${start})`)
     if (hasChildren) open.push(depth)
   }
@@ -113,7 +114,7 @@ export function treeToJson<T extends object & TreeNode<T>>(root: T): WorkflowJso
     if (cycle !== undefined) throw cycleError(path, cycle)
     const children: Record<string, WorkflowJson> = {}
     const json: WorkflowJson = {
-      type: module.constructor.name,
+      type: classNameOf(module),
       name: module.name,
       description: module.description ?? '',
       children,
@@ -137,6 +138,6 @@ export function modelName({ model }: { readonly model?: unknown }): string {
 
 function cycleFrom<T extends object>(around: readonly Place<T>[], { name, module }: Place<T>): string {
   const start = around.findIndex(place => place.module === module)
-  const names = around.slice(start).map(place => place.name || place.module.constructor.name)
+  const names = around.slice(start).map(place => place.name || classNameOf(place.module))
   return [...names, name].join(' → ')
 }

@@ -6,6 +6,7 @@ import type { PendingSession } from '../run/pending-session.ts'
 import type { Session } from '../session/session.ts'
 import type { AgentParam } from './agent-param.ts'
 import { childrenIn } from './children.ts'
+import { classNameOf } from './class-name.ts'
 import { type Compiled, compileTree, forwardMissing, modelNeeds } from './compile.ts'
 import { addHook, type BeforeForwardHook, type ForwardHook, withHooks } from './hooks.ts'
 import { ModelPart } from './model-part.ts'
@@ -49,7 +50,11 @@ export abstract class Workflow {
     Object.setPrototypeOf(workflow, new.target.prototype)
     // A function's own name and length would shadow what the class says about itself.
     Reflect.deleteProperty(workflow, 'length')
-    Object.defineProperty(workflow, 'name', { value: new.target.name, configurable: true, writable: true })
+    Object.defineProperty(workflow, 'name', {
+      value: classNameOf(workflow),
+      configurable: true,
+      writable: true,
+    })
     workflow.description = ''
     const callee = new WorkflowCallee(workflow)
     return workflow
@@ -134,7 +139,7 @@ export abstract class Workflow {
   }
 
   get [Symbol.toStringTag](): string {
-    return this.constructor.name
+    return classNameOf(this)
   }
 
   [Symbol.for('nodejs.util.inspect.custom')](): string {
@@ -161,7 +166,7 @@ class WorkflowCallee {
   }
 
   get operation(): string {
-    return this.layer.constructor.name
+    return classNameOf(this.layer)
   }
 
   get options(): CallOptions {

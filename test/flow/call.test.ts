@@ -182,3 +182,11 @@ describe('the types', () => {
     expectTypeOf(map).returns.toEqualTypeOf<PendingSession>()
   })
 })
+
+it('a class without a name goes by that of the class it extends', async () => {
+  const flow = new (class extends Slow {})()
+  flow.gate.resolve()
+  const { lineage } = await flow(ask())
+  expect([flow.name, lineage.operation, lineage.by]).toEqual(['Slow', 'Slow', 'Slow'])
+  expect(String(flow)).toMatch(/^Slow\(/)
+})
