@@ -102,3 +102,11 @@ test('an import that was cut off in a run is ended by the next, and one that was
   expect((await store.runs.journal('run-9')).map(({ outcome }) => outcome)).toEqual([1, 1])
   expect(await importBundle(bundle, store)).toMatchObject({ runs: [], skipped: ['run-9'] })
 })
+
+test('a run that is imported does not say which file is run here', async () => {
+  const module = { file: '/somewhere/else.ts', export: 'default' }
+  await using store = await openStore('memory:')
+  const text = forge({ runs: [{ run: { ...aRun, data: { workflow: 'Agent', module } } }] })
+  await importBundle(await readBundle(text), store)
+  expect((await store.runs.get(aRun.id)).data).toEqual({ workflow: 'Agent', imported: { module } })
+})

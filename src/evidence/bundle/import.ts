@@ -1,5 +1,6 @@
 import { RathError } from '../../base/errors.ts'
 import { newId } from '../../base/ids.ts'
+import type { JsonObject } from '../../base/json.ts'
 import { type GraphNode, sessionGraph } from '../../session/graph.ts'
 import type { Session } from '../../session/session.ts'
 import type { Store } from '../../store/spec.ts'
@@ -39,7 +40,7 @@ async function importRun({ run, journal }: BundleRun, store: Store): Promise<boo
   const { id, status, input, output, data } = run
   const named = { ...(input !== null && { input }), ...(output !== null && { output }) }
   try {
-    await store.runs.create({ id, data, ...named })
+    await store.runs.create({ id, data: withoutCode(data), ...named })
   } catch (error) {
     if (!(error instanceof RathError) || error.code !== 'run-exists') throw error
     if (!(await store.runs.get(id)).owner?.startsWith(importer)) return false
@@ -56,6 +57,11 @@ async function importRun({ run, journal }: BundleRun, store: Store): Promise<boo
 }
 
 const importer = 'import-'
+
+/** Somebody else's record does not say which file is run here: whoever goes on with it names the code. Where it was stays to be read. */
+function withoutCode({ module, ...data }: JsonObject): JsonObject {
+  return module === undefined ? data : { ...data, imported: { module } }
+}
 
 /** Sessions that are each other's ancestors would be in the way of every graph of the store from then on. */
 async function refuseCycles(sessions: readonly Session[], store: Store): Promise<void> {
