@@ -4,6 +4,7 @@ import { type ModelLike, type ResolvedModel, resolveLater } from '../model/resol
 import type { RetryOptions } from '../model/retry.ts'
 import { recorded } from '../run/aside.ts'
 import { BudgetSpent } from '../run/ask.ts'
+import { endedAt } from '../run/budget-end.ts'
 import { compress } from '../run/compress.ts'
 import { type CallOptions, currentContext, type RunContext } from '../run/context.ts'
 import { checkKeep, type Keep } from '../run/keep.ts'
@@ -82,7 +83,7 @@ export class Compressor extends Workflow {
   async #compress(recorder: Recorder, context: RunContext): Promise<void> {
     const { instruction, keep, maxInput } = this
     const model = context.runtime.models.instead(this.model)
-    const { spent } = context.budget
+    const spent = await endedAt({ session: recorder.session, place: { compress: 0 } }, context)
     if (spent) return stop(recorder, spent)
     const retry = this.#retry ?? model.retry ?? {}
     try {

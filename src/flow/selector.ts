@@ -7,6 +7,7 @@ import type { RetryOptions } from '../model/retry.ts'
 import type { ModelAnswer, ModelRequest } from '../model/spec.ts'
 import { askAside, quiet, recorded } from '../run/aside.ts'
 import { type About, BudgetSpent } from '../run/ask.ts'
+import { endedAt } from '../run/budget-end.ts'
 import { call, type SessionInput } from '../run/call.ts'
 import type { RunContext } from '../run/context.ts'
 import type { Recorder } from '../run/recorder.ts'
@@ -112,7 +113,7 @@ export class Selector extends ModelPart {
     let usage: Usage | undefined
     let said: string | undefined
     for (let round = 1; round <= this.limit; round++) {
-      const { spent } = context.budget
+      const spent = await endedAt({ session: recorder.session, place: { route: round } }, context)
       if (spent) return this.#stop(recorder, candidates, spent, usage)
       const asked = question(candidates, said)
       const messages: Message[] = [

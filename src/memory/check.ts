@@ -1,11 +1,10 @@
 import { RathError, show } from '../base/errors.ts'
 import { copyJson, isPlainObject, type JsonObject, type Problem, refuse } from '../base/json.ts'
+import { lastMoment } from '../base/time.ts'
 import type { FindOptions, MemoryChange, MemoryFilter, MemorySource, NewMemory } from './spec.ts'
 
 /** The longest text of one entry, in UTF-16 units. An entry is something to read at once; `ingest` divides what is longer. */
 export const longestText = 1_000_000
-/** The last moment that a date can be, in milliseconds since the epoch. What is beyond it was counted in other units. */
-const latest = 8.64e15
 /** The longest scope, category, tag, key or other name. */
 export const longestName = 1_024
 
@@ -161,9 +160,9 @@ const time: Check = (value, path, problems) => {
   return value
 }
 
-/** When something happened. It is shown as a day, and dates end somewhere. */
+/** When something happened. It is shown as a day, and dates end somewhere: what is beyond was counted in other units. */
 const date: Check = (value, path, problems) => {
-  if (typeof value !== 'number' || !(Math.abs(value) <= latest))
+  if (typeof value !== 'number' || !(Math.abs(value) <= lastMoment))
     problems.push({ path, message: `must be milliseconds since the epoch, not ${show(value)}` })
   return value
 }

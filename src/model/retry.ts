@@ -1,5 +1,6 @@
 import { cancelledError, onAbort } from '../base/abort.ts'
 import { RathError } from '../base/errors.ts'
+import { longestTimer } from '../base/time.ts'
 
 /** How patient to be with a provider. */
 export interface RetryOptions {
@@ -66,9 +67,6 @@ function waitFor(error: RathError, attempt: number, options: RetryOptions, rando
   return Math.round(asked + random() * Math.min(baseMs, maximumWaitMs - asked))
 }
 
-/** What a timer can hold, three weeks and a half; it would not wait at all for longer. */
-const longestSleep = 2 ** 31 - 1
-
 /** Waits; an abort ends the wait at once with the error of cancelled work. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -81,7 +79,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
         link?.[Symbol.dispose]()
         resolve()
       },
-      Math.min(ms, longestSleep),
+      Math.min(ms, longestTimer),
     )
     const link =
       signal &&

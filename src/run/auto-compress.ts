@@ -47,7 +47,7 @@ export async function makeRoom(
   recorder: Recorder,
   context: RunContext,
 ): Promise<void> {
-  if (!auto || context.budget.spent) return
+  if (!auto) return
   if ((knownSize(recorder, context.by) ?? estimateRequest(request())) <= auto.above) return
   const { above, keep = { tokens: above / 4 }, instruction = usualCompressInstruction } = auto
   const summarise = (kept: Keep) =>

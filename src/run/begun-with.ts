@@ -29,6 +29,7 @@ export function withLimits({ id, data }: RunRow, given: Limits): Limits {
       { data: { run: id } },
     )
   }
-  const { budget, approveWithin } = data as Limits
-  return { ...(budget && { budget }), ...(approveWithin !== undefined && { approveWithin }), ...given }
+  const kept = data as Limits
+  const { budget = kept.budget, approveWithin = kept.approveWithin } = given
+  return { ...given, ...(budget && { budget }), ...(approveWithin !== undefined && { approveWithin }) }
 }

@@ -6,6 +6,7 @@ import { textOf } from '../session/part.ts'
 import { addUsage, noUsage, type Usage } from '../session/usage.ts'
 import { askAside } from './aside.ts'
 import { BudgetSpent } from './ask.ts'
+import { endedAt } from './budget-end.ts'
 import type { RunContext } from './context.ts'
 import { charactersPerToken, estimateText } from './estimate.ts'
 import { type Keep, toReplace } from './keep.ts'
@@ -63,9 +64,10 @@ class Summary {
     let summary = ''
     let answeredBy = model.id
     try {
-      while (messages.length > 0) {
-        const { spent } = this.#context.budget
-        if (spent && summary !== '') throw new BudgetSpent(spent)
+      for (let piece = 0; messages.length > 0; piece++) {
+        const end = { session: this.#recorder.session, place: { compress: piece } }
+        const spent = piece > 0 && (await endedAt(end, this.#context))
+        if (spent) throw new BudgetSpent(spent)
         const frame = framed(summary, '').length
         const answer = await this.#ask(framed(summary, takePiece(messages, room - frame)))
         if (answer.usage) this.#usage = addUsage(this.#usage ?? noUsage, answer.usage)

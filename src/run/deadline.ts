@@ -1,8 +1,6 @@
 import { LinkedAbort } from '../base/abort.ts'
+import { longestTimer } from '../base/time.ts'
 import type { RunContext } from './context.ts'
-
-/** Longer waits than a timer can hold are not limited by one. */
-export const longestTimer = 2 ** 31 - 1
 
 /** The call's signal, which aborts also when the time of the budget is over. */
 export class Deadline implements Disposable {
@@ -14,6 +12,7 @@ export class Deadline implements Disposable {
   constructor({ signal, budget }: RunContext) {
     const { timeLeft } = budget
     this.signal = signal
+    // Longer than a timer can hold is not limited by one.
     if (timeLeft > longestTimer) return
     const abort = new LinkedAbort(signal)
     this.#abort = abort

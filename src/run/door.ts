@@ -102,8 +102,7 @@ export class LiveDoor implements Door {
   recall(asked: Asked): Outcome | undefined {
     const { record } = this.#options
     if (record === undefined) return undefined
-    const key = keyOf(asked)
-    return outcomeIn(record.find(key, this.#occurrences.of(key, asked.by)))
+    return recalled(asked, record, this.#occurrences)
   }
 
   define(digest: string, value: () => Json): void {
@@ -140,6 +139,13 @@ export function cleaned(asked: Asked, store: Store): Asked {
   const request = store.clean(asked.request)
   if (request !== asked.request) return { ...asked, session, request, text: undefined }
   return session === asked.session ? asked : { ...asked, session }
+}
+
+/** What a record has for whoever asks: with the end of somebody else's work nothing is said about theirs. */
+export function recalled(asked: Asked, record: RunRecord, occurrences: Occurrences): Outcome | undefined {
+  const key = keyOf(asked)
+  const occurrence = occurrences.own(key, asked.by)
+  return occurrence === undefined ? undefined : outcomeIn(record.find(key, occurrence))
 }
 
 /** Only what went well is borrowed. */

@@ -5,10 +5,12 @@ import { type Json, toJson } from '../base/json.ts'
 import { stopsRun } from '../base/run-stop.ts'
 import type { Session } from '../session/session.ts'
 import type { Effect } from '../tool/spec.ts'
+import { effects } from '../tool/tool.ts'
 import { currentContext, type RunContext } from './context.ts'
 import { errorOf, failureOf } from './door.ts'
 import { recordedFetch } from './recorded-fetch.ts'
 import { runInEffect, scopeIn } from './scope.ts'
+import { underWay } from './under-way.ts'
 
 export interface EffectOptions {
   /** What it does to the world, which decides what a resumed run does when it was cut off; `external` by default, as for tools. */
@@ -82,11 +84,8 @@ async function effectIn<T>(
   checkEffect(rule, name)
   const isRepeatable = rule !== 'external' && rule !== 'workspace'
   let cause: unknown
-  const { run } = context
-  // A run goes on until everything of it has ended, also what nobody waits for.
-  run.enter()
-  try {
-    const passed = await run.door.pass(
+  const passed = await underWay(context, () =>
+    context.run.door.pass(
       {
         kind: name,
         session: session as Session,
@@ -109,21 +108,17 @@ async function effectIn<T>(
           return { error: failureOf(error) }
         }
       },
-    )
-    if (passed.error !== undefined) throw cause ?? errorOf(passed.error)
-    return passed.value as T
-  } finally {
-    if (run.leave()) await context.runtime.places.leave(run.id)
-  }
+    ),
+  )
+  if (passed.error !== undefined) throw cause ?? errorOf(passed.error)
+  return passed.value as T
 }
 
-const rules: readonly unknown[] = ['pure', 'read', 'workspace', 'idempotent', 'external'] satisfies Effect[]
-
 function checkEffect(rule: unknown, name: string): void {
-  if (rules.includes(rule)) return
+  if (effects.includes(rule)) return
   throw new RathError(
     'invalid-argument',
-    `The effect of ${show(name)} must be one of ${rules.join(', ')}, not ${show(rule)}.`,
+    `The effect of ${show(name)} must be one of ${effects.join(', ')}, not ${show(rule)}.`,
   )
 }
 

@@ -13,9 +13,9 @@ import type { Tool } from '../tool/spec.ts'
 import { askPerson } from './approvals.ts'
 import { type About, AskFailed, ask, BudgetSpent, type Tools } from './ask.ts'
 import { type AutoCompress, makeRoom } from './auto-compress.ts'
+import { recordEnd, spentAt } from './budget-end.ts'
 import { emit, type RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
-import type { Asked } from './entry.ts'
 import type { AgentMemory } from './memory/agent-memory.ts'
 import type { CommitMemoryOptions } from './memory/commit.ts'
 import { invalidOutput, type OutputSpec } from './output.ts'
@@ -98,7 +98,7 @@ class Loop {
     await this.#finishTurn()
     await this.#agent.memory?.recallInto(this.#recorder, this.#context)
     for (let round = 0; ; round++) {
-      const { signal, budget } = this.#context
+      const { signal } = this.#context
       if (signal.aborted) throw cancelledError(signal)
       if (round >= this.#agent.maxRounds) {
         return this.#stop(
@@ -107,9 +107,11 @@ class Loop {
         )
       }
       try {
-        if (this.#agent.autoCompress)
+        let spent = spentAt(this.#recorder, this.#context)
+        if (!spent && this.#agent.autoCompress) {
           await makeRoom(this.#agent, () => this.#request(), this.#recorder, this.#context)
-        const spent = budget.spent ?? this.#wasSpent()
+          spent = spentAt(this.#recorder, this.#context)
+        }
         if (spent) return this.#stopSpent(spent)
         const { answer, failures } = await this.#ask()
         this.#recorder.add(...failures, this.#answerChunk(answer))
@@ -257,24 +259,12 @@ class Loop {
     return false
   }
 
-  /** Time is not spent again in a replay, so what ended it is on record. */
   async #stopSpent(spent: string): Promise<void> {
-    await this.#context.run.door.pass(this.#end(), async () => ({ value: spent }))
+    await recordEnd(spent, this.#recorder, this.#context)
     return this.#stop(
       'budget-spent',
       `The budget is used up: ${spent}. Call the agent again with a larger one to go on.`,
     )
-  }
-
-  #wasSpent(): string | undefined {
-    return this.#context.run.door.recall(this.#end())?.value as string | undefined
-  }
-
-  #end(): Asked {
-    const { by } = this.#context
-    const { session } = this.#recorder
-    const { sample } = scopeIn(this.#context)
-    return { kind: 'budget', session, request: {}, sample, rule: 'pure', by, light: true, own: true }
   }
 
   #stop(error: string, message: string): Promise<void> {

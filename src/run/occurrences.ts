@@ -13,10 +13,9 @@ export class Occurrences {
     this.#record = record
   }
 
-  /** The next one, without taking it. */
-  of(key: string, by: string): number {
-    const left = this.#leftOf(key)
-    return queueOf(left, by)?.at(-1) ?? left.next
+  /** The next one on record of whoever asks and of nobody else, without taking it. */
+  own(key: string, by: string): number | undefined {
+    return this.#leftOf(key).queues.get(by)?.at(-1)
   }
 
   take(key: string, by: string): number {

@@ -4,7 +4,7 @@ import type { JournalEntry, Store } from '../store/spec.ts'
 import type { ToolRecord } from '../tool/tool-record.ts'
 import { approvalIn } from './approval-facts.ts'
 import type { Divergence } from './divergence.ts'
-import { cleaned, type Door, type Passed, type Place } from './door.ts'
+import { cleaned, type Door, type Passed, type Place, recalled } from './door.ts'
 import { type Asked, askedIn, keyOf, type Outcome, outcomeIn } from './entry.ts'
 import { Occurrences } from './occurrences.ts'
 import { nameOf, type RunRecord } from './record.ts'
@@ -69,8 +69,7 @@ export class ReplayDoor implements Door {
   }
 
   recall(asked: Asked): Outcome | undefined {
-    const key = keyOf(asked)
-    return outcomeIn(this.#options.record.find(key, this.#occurrences.of(key, asked.by)))
+    return recalled(asked, this.#options.record, this.#occurrences)
   }
 
   async pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
@@ -97,13 +96,13 @@ export class ReplayDoor implements Door {
   }
 
   /**
-   * Effects of a run without disturbances that were not asked for. What is done inside an effect is not asked for beside its outcome, and
-   * what was cancelled may be cancelled earlier: of runs with such, nothing can be said.
+   * Effects of a run without disturbances that were not asked for. What is done inside an effect is not asked for beside its outcome, nor is
+   * an answer that the budget ended beside that end; what was cancelled may be cancelled earlier: of runs with such, nothing can be said.
    */
   async unasked(): Promise<readonly JournalEntry[]> {
     const effects = this.#options.record.effects()
     if (effects.some(({ kind, outcome }) => kind === 'first' || outcome === undefined)) return []
-    const first = effects.filter(entry => !isInside(entry) && !isRetry(entry))
+    const first = effects.filter(entry => !isInside(entry) && !isRetry(entry) && !isSpent(entry))
     const left = () => first.filter(entry => !this.#asked.has(nameOf(entry)))
     // Something that nobody waits for may still come.
     if (left().length > 0) await this.#quiet()
@@ -156,6 +155,12 @@ export class ReplayDoor implements Door {
 /** A failure that was tried again: it was asked for once. */
 function isRetry({ key }: JournalEntry): boolean {
   return key.includes('+')
+}
+
+/** Ended by the budget, which has an entry of its own. */
+function isSpent(entry: JournalEntry): boolean {
+  const error = outcomeIn(entry)?.error as { spent?: string } | undefined
+  return entry.kind === 'model' && error?.spent !== undefined
 }
 
 /** Asked for while another effect was under way, in its scope. */

@@ -89,6 +89,11 @@ export class Run {
     return record !== undefined || lender !== undefined || door !== undefined
   }
 
+  /** It goes on with outcomes of its own on record. */
+  get isResumed(): boolean {
+    return this.#setup.record !== undefined
+  }
+
   /** Whether an earlier process may have left files half-written. */
   get wasCutOff(): boolean {
     const { record } = this.#setup

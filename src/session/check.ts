@@ -9,6 +9,7 @@ import {
   memberPath,
   type Problem,
 } from '../base/json.ts'
+import { lastMoment } from '../base/time.ts'
 
 /**
  * Turns an unknown value into its normal, frozen form, or says what is wrong with it. A check adds to `problems`
@@ -148,7 +149,7 @@ export const number: Check<number> = (value, path, problems) => {
 
 /** Milliseconds since the epoch, as far as a date can name them. */
 export const time: Check<number> = (value, path, problems) => {
-  if (Math.abs(value as number) > 8.64e15 && Number.isFinite(value))
+  if (Math.abs(value as number) > lastMoment && Number.isFinite(value))
     problems.push({
       path,
       message: `must be a time in milliseconds that a date can name, not ${show(value)}`,

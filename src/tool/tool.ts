@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { RathError, show } from '../base/errors.ts'
 import { type Json, type JsonObject, type Problem, refuse } from '../base/json.ts'
+import { longestTimer } from '../base/time.ts'
 import { toValue } from './outcome.ts'
 import { type CompiledSchema, compileInput, compileOutput } from './schema.ts'
 import type { Effect, Tool, ToolContext, ToolSchema } from './spec.ts'
@@ -94,9 +95,13 @@ function resourceOf(resource: NonNullable<AnyDefinition['resource']>): NonNullab
 }
 
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/
-const effects: readonly string[] = ['pure', 'read', 'workspace', 'idempotent', 'external'] satisfies Effect[]
-/** What a timer can hold; a longer one would fire at once. */
-const longestTimeout = 2 ** 31 - 1
+export const effects: readonly unknown[] = [
+  'pure',
+  'read',
+  'workspace',
+  'idempotent',
+  'external',
+] satisfies Effect[]
 
 /** What is wrong with the outside of a tool, whoever made it. */
 export function problemsOf(tool: { readonly [K in keyof Tool]?: unknown }): Problem[] {
@@ -112,16 +117,16 @@ export function problemsOf(tool: { readonly [K in keyof Tool]?: unknown }): Prob
   )
   need(typeof description === 'string', 'description', `must be a string, not ${show(description)}`)
   need(
-    effect === undefined || effects.includes(effect as Effect),
+    effect === undefined || effects.includes(effect),
     'effect',
     `must be one of ${effects.join(', ')}, not ${show(effect)}`,
   )
   need(
     timeout === undefined ||
       timeout === Infinity ||
-      (typeof timeout === 'number' && timeout > 0 && timeout <= longestTimeout),
+      (typeof timeout === 'number' && timeout > 0 && timeout <= longestTimer),
     'timeout',
-    `must be milliseconds between 0 and ${longestTimeout}, not ${show(timeout)}`,
+    `must be milliseconds between 0 and ${longestTimer}, not ${show(timeout)}`,
   )
   need(typeof run === 'function', 'run', `must be a function, not ${show(run)}`)
   return problems

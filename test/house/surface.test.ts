@@ -283,6 +283,7 @@ const runtimeTypes = [
   'ToolSchema',
   'UIMessage',
   'UIPart',
+  'Unasked',
   'Unfinished',
   'VerifyOptions',
   'WorkflowJson',

@@ -54,7 +54,7 @@ describe('a budget', () => {
     const pending = runtime.run(new Fan(), ask(), { budget: { rounds: 2 } })
     const stops = (await pending).chunks.filter(chunk => chunk.kind === 'error')
     expect([model.calls.length, stops.length]).toEqual([2, 3])
-    expect(await runtime.replay(pending.runId, new Fan())).toMatchObject({ ok: true })
+    expect(await runtime.replay(pending.runId, new Fan())).toMatchObject({ ok: true, unasked: [] })
     expect(model.calls).toHaveLength(2)
   })
 

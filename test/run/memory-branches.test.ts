@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Agent } from '../../src/flow/agent.ts'
 import { Parallel } from '../../src/flow/parallel.ts'
+import { Sequential } from '../../src/flow/sequential.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import type { MemoryStore, NewMemory } from '../../src/memory/spec.ts'
 import type { Session } from '../../src/session/session.ts'
@@ -117,6 +118,21 @@ describe('branches and memory', () => {
     expect(memories(out).filter(({ op }) => op === 'remember')).toHaveLength(2)
     expect((await agent.commit(out)).settled).toBe(1)
     expect(texts(await agent.recall('harbour door amber'))).toContain(amber)
+  })
+
+  it('what is remembered for a fork is on the record of the agent that is called with it inside other layers', async () => {
+    const { agent } = agentWith(() => 'Hm.', { memory: await open() })
+    let inner: Session | undefined
+    const team = new (class Team extends Workflow {
+      async forward(session: Session) {
+        const fork = session.fork('amber')
+        await agent.remember(amber, { session: fork })
+        inner = await new Sequential(agent)(fork)
+        return session
+      }
+    })()
+    expect(memories(await team(ask(question)))).toEqual([])
+    expect(memories(inner as Session).map(({ op }) => op)).toEqual(['remember', 'recall'])
   })
 
   it('what was kept for a fork that was rejected is marked, though the record of the call around it names it', async () => {

@@ -63,3 +63,27 @@ describe('an agent that was killed after it committed and before anybody heard o
     })
   }
 })
+
+it('what an agent remembers and nobody waits for is part of the run, and ends it', async () => {
+  const memory = await open()
+  const gate = Promise.withResolvers<void>()
+  const slow: MemoryStore = Object.assign(Object.create(memory), {
+    write: async (...asked: Parameters<MemoryStore['write']>) => {
+      await gate.promise
+      return memory.write(...asked)
+    },
+  })
+  const { store, runtime } = await fresh()
+  const agent = remembering(slow)
+  class Noting extends Workflow {
+    forward(session: Session) {
+      void agent.remember('The door is amber.')
+      return session
+    }
+  }
+  const pending = runtime.run(new Noting(), say())
+  await pending
+  gate.resolve()
+  await expect.poll(async () => (await store.runs.get(pending.runId)).status).toBe('done')
+  expect((await store.runs.journal(pending.runId))[0]?.outcome).toMatchObject({ value: {} })
+})

@@ -39,15 +39,19 @@ describe('a resumed run', () => {
     expect(look.counter.ran).toBe(3)
   })
 
-  it('limits its questions as it was begun with', async () => {
-    const { store, runtime } = await fresh()
-    const pay = counted('pay', 'external', { approval: true })
-    const tools = [pay.tool]
-    const broken = runtime.run(agentWith([refused], { tools }).agent, say(), { approveWithin: 60_000 })
-    await failureOf(broken)
-    const resumed = elsewhere(store).resume(broken.runId, agentWith([calls('pay')], { tools }).agent)
-    expect((await failureOf(resumed)).data.approvals).toMatchObject([{ until: expect.any(Number) }])
-  })
+  it.each([{}, { approveWithin: undefined }])(
+    'limits its questions as it was begun with, given %o',
+    async given => {
+      const { store, runtime } = await fresh()
+      const pay = counted('pay', 'external', { approval: true })
+      const tools = [pay.tool]
+      const broken = runtime.run(agentWith([refused], { tools }).agent, say(), { approveWithin: 60_000 })
+      await failureOf(broken)
+      const { agent } = agentWith([calls('pay')], { tools })
+      const resumed = elsewhere(store).resume(broken.runId, agent, given as object)
+      expect((await failureOf(resumed)).data.approvals).toMatchObject([{ until: expect.any(Number) }])
+    },
+  )
 
   it('goes on borrowing from the run that it was begun with', async () => {
     const { store, runtime } = await fresh()

@@ -221,6 +221,8 @@ test('every command of a line must be allowed, and none may be denied', async ()
     'env ls',
     './build',
     'ls 2>/dev/null 2>&1',
+    'for f in *.md; do ls "$f"; done',
+    'i=0; ls $((i++))',
   ]) {
     expect(await check({ allow }, line), line).toBe('allow')
   }
@@ -237,6 +239,9 @@ test('every command of a line must be allowed, and none may be denied', async ()
     'ls > file',
     'ls < /dev/tcp/evil/80',
     'PATH=. ls',
+    'for PATH in .; do ls; done',
+    'for file in *; do ls "$file"; done',
+    'A=1 ls',
     'env LD_PRELOAD=x ls',
     'ls() { :; }; rm',
     'ls "',

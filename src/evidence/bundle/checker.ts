@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Digest, digestOf } from '../../base/digest.ts'
 import { RathError, show } from '../../base/errors.ts'
 import { isPlainObject } from '../../base/json.ts'
+import { lastMoment } from '../../base/time.ts'
 import { formatName, formatVersion, isIntact } from '../../session/jsonl/format.ts'
 import { checkSignature, type SignatureReport } from '../signature.ts'
 import type { ByteLine } from './byte-lines.ts'
@@ -235,8 +236,5 @@ function checkVersion({ format, version }: Loose): Wrong | undefined {
 
 function isSignature({ key, at, by, signature }: SignatureRecord): boolean {
   const texts = [key, signature, by ?? '']
-  return texts.every(text => typeof text === 'string') && Math.abs(at) <= lastTime
+  return texts.every(text => typeof text === 'string') && Math.abs(at) <= lastMoment
 }
-
-/** The last time that a date can name, in milliseconds since the epoch. */
-const lastTime = 8.64e15

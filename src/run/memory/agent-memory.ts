@@ -3,7 +3,8 @@ import type { Committed, FindOptions, Hit, Memory, MemoryStore, NewMemory } from
 import { parseRef } from '../../memory/uri.ts'
 import type { ChunkInput } from '../../session/chunk.ts'
 import { type Lane, rootLane } from '../../session/lane.ts'
-import type { Session } from '../../session/session.ts'
+import { type Session, valueFrom } from '../../session/session.ts'
+import type { SessionValue } from '../../session/value.ts'
 import { currentContext, emit, type RunContext } from '../context.ts'
 import type { Recorder } from '../recorder.ts'
 import { defaultRuntime } from '../runtime.ts'
@@ -34,8 +35,11 @@ export class AgentMemory {
   readonly #used = new Set<Memories>()
   /** What was done outside every call; the next call puts it on the record. */
   readonly #waiting: ChunkInput[] = []
-  /** What was done for a session that the agent has not been called with yet, and the notes it stands in until then. */
-  readonly #for = new WeakMap<Session, { readonly chunk: ChunkInput; readonly notes: ChunkInput[] }[]>()
+  /**
+   * What was done for a session that the agent has not been called with yet, and the notes it stands in until then. By its value, which
+   * layers on the way to the agent hand on in sessions of their own.
+   */
+  readonly #for = new WeakMap<SessionValue, { readonly chunk: ChunkInput; readonly notes: ChunkInput[] }[]>()
 
   constructor(memory: MemoryLike, owner: object, policy: RecallPolicy | false = {}) {
     this.#memory = memory
@@ -208,16 +212,19 @@ export class AgentMemory {
     const notes = context ? context.notes : this.#waiting
     const signed = context ? { ...chunk, by: context.by } : chunk
     notes.push(signed)
-    if (session) this.#for.set(session, [...(this.#for.get(session) ?? []), { chunk: signed, notes }])
+    if (session === undefined) return
+    const value = valueFrom(session)
+    this.#for.set(value, [...(this.#for.get(value) ?? []), { chunk: signed, notes }])
   }
 
   #takeFor({ input, run }: RunContext): ChunkInput[] {
     const taken: ChunkInput[] = []
-    for (const { chunk, notes } of (input && this.#for.get(input)) ?? []) {
+    const value = input && valueFrom(input)
+    for (const { chunk, notes } of (value && this.#for.get(value)) ?? []) {
       const place = notes.indexOf(chunk)
       if (place >= 0) taken.push(...notes.splice(place, 1))
     }
-    if (input) this.#for.delete(input)
+    if (value) this.#for.delete(value)
     // A run that happened before has its own.
     return run.isRecorded ? taken : [...this.#waiting.splice(0), ...taken]
   }

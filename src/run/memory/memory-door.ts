@@ -6,6 +6,7 @@ import type { RunContext } from '../context.ts'
 import { errorOf, failureOf } from '../door.ts'
 import { askedIn, type Outcome } from '../entry.ts'
 import { scopeIn } from '../scope.ts'
+import { underWay } from '../under-way.ts'
 
 /**
  * An operation of a memory through the door: done once, and taken from the record afterwards. Outside every call it is simply done. `work` gets a
@@ -28,33 +29,35 @@ export async function passMemory<T>(
   const { tracing } = context.runtime
   const asked = session ?? (context.input as Session)
   let cause: unknown
-  const passed = await context.run.door.pass(
-    {
-      kind: 'memory',
-      session: asked,
-      request,
-      sample: scopeIn(context).sample,
-      rule,
-      by: context.by,
-      facts,
-      urgent: rule !== 'read',
-    },
-    async at => {
-      const perform = async (): Promise<Outcome> => {
-        try {
-          const { signal } = context
-          const key = `effect/${context.runId}/${at.key}/${at.occurrence}`
-          const begun = at.begun && askedIn(at.begun).facts
-          const done = await untilAbort(work(key, signal, begun ?? facts), signal)
-          return { value: toJson(done, 'what the memory returned') }
-        } catch (error) {
-          if (context.aborted) throw error
-          cause = error
-          return { error: failureOf(error) }
+  const passed = await underWay(context, () =>
+    context.run.door.pass(
+      {
+        kind: 'memory',
+        session: asked,
+        request,
+        sample: scopeIn(context).sample,
+        rule,
+        by: context.by,
+        facts,
+        urgent: rule !== 'read',
+      },
+      async at => {
+        const perform = async (): Promise<Outcome> => {
+          try {
+            const { signal } = context
+            const key = `effect/${context.runId}/${at.key}/${at.occurrence}`
+            const begun = at.begun && askedIn(at.begun).facts
+            const done = await untilAbort(work(key, signal, begun ?? facts), signal)
+            return { value: toJson(done, 'what the memory returned') }
+          } catch (error) {
+            if (context.aborted) throw error
+            cause = error
+            return { error: failureOf(error) }
+          }
         }
-      }
-      return tracing ? tracing.memory(request, asked, context, at, perform) : perform()
-    },
+        return tracing ? tracing.memory(request, asked, context, at, perform) : perform()
+      },
+    ),
   )
   if (passed.isRecorded) tracing?.recorded()
   if (passed.error !== undefined) throw cause ?? errorOf(passed.error)

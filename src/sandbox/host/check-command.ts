@@ -1,9 +1,7 @@
 import { show } from '../../base/errors.ts'
 import { type Problem, refuse } from '../../base/json.ts'
+import { longestTimer } from '../../base/time.ts'
 import type { ExecOptions } from '../spec.ts'
-
-/** What a timer can hold; a longer one would fire at once. */
-const longestTimeout = 2 ** 31 - 1
 
 /** Refuses a command that cannot be run as it is written, with everything that is wrong with it. */
 export function checkCommand(command: string | readonly string[], options: ExecOptions): void {
@@ -17,9 +15,9 @@ export function checkCommand(command: string | readonly string[], options: ExecO
   if (isList) need(!words.some(hasZero), 'command', 'must not hold a zero byte')
   const { timeout, outputLimit, env = {} } = options
   need(
-    timeout === undefined || (timeout > 0 && timeout <= longestTimeout),
+    timeout === undefined || (timeout > 0 && timeout <= longestTimer),
     'timeout',
-    `must be milliseconds between 0 and ${longestTimeout}, not ${show(timeout)}`,
+    `must be milliseconds between 0 and ${longestTimer}, not ${show(timeout)}`,
   )
   need(
     outputLimit === undefined || (outputLimit >= 0 && Number.isSafeInteger(outputLimit)),

@@ -26,8 +26,11 @@ export async function commandRefusal(
     }
   }
   const variables = rule.variables ?? (rule.allow ? [] : undefined)
-  const variable = variables && script.assignments.find(name => !matchesAny(variables, name))
-  if (variable !== undefined) return `the command sets the variable ${variable}`
+  const variable =
+    variables && script.assignments.find(name => !ofNobody.test(name) && !matchesAny(variables, name))
+  if (variable !== undefined) {
+    return `the command sets the variable ${variable}; one that is called by a single small letter may be set`
+  }
   const roots = rule.redirects ?? (rule.allow ? [] : undefined)
   for (const target of roots ? script.redirects : []) {
     if (target === undefined) return 'the command redirects to a file that is only known when it runs'
@@ -40,6 +43,9 @@ export async function commandRefusal(
   }
   return undefined
 }
+
+/** No shell and no program listens to such a name: `for f in *` changes nothing for others. */
+const ofNobody = /^[a-z]$/
 
 /** Commands that change the folder, their own or that of what they start. */
 function moves({ name, args }: ShellCommand): boolean {

@@ -51,7 +51,7 @@ export interface CommandRule {
   readonly allow?: readonly CommandMatch[]
   /** No command of the line may fit one of these. A command given by path, `/bin/rm`, counts by its name too. */
   readonly deny?: readonly CommandMatch[]
-  /** Variables that the line may set. With `allow`: none by default, since `PATH` or `LD_PRELOAD` change what runs; else any. */
+  /** Variables that the line may set, besides those of one small letter. With `allow`: none by default, since `PATH` or `LD_PRELOAD` change what runs; else any. */
   readonly variables?: readonly string[]
   /** Folders that redirections may read and write. With `allow`: none by default; else any. */
   readonly redirects?: readonly string[]
