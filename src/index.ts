@@ -145,6 +145,7 @@ export {
   type Runtime,
   type RuntimeOptions,
 } from './run/runtime.ts'
+export type { TelemetryOptions } from './run/telemetry/telemetry.ts'
 export type { Unfinished } from './run/unfinished.ts'
 export { type IsolatedOptions, isolatedBackend } from './sandbox/drivers/isolated/driver.ts'
 export type { IsolatedLimits, IsolatedSpec } from './sandbox/drivers/isolated/isolated-spec.ts'
@@ -243,4 +244,4 @@ export { type McpOptions, type McpServer, type McpTools, mcpTools } from './tool
 export { narrow, type Policy, policy } from './tool/policy/policy.ts'
 export type { PolicyRules } from './tool/policy/rules.ts'
 export type { Effect, Tool, ToolContent, ToolContext, ToolFailure, ToolSchema } from './tool/spec.ts'
-export { tool } from './tool/tool.ts'
+export { type ToolDefinition, tool } from './tool/tool.ts'

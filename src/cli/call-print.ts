@@ -1,5 +1,6 @@
 import { createTwoFilesPatch } from 'diff'
 import type { Json } from '../base/json.ts'
+import type { Unfinished } from '../run/unfinished.ts'
 import type { Output } from './output.ts'
 import { plain } from './text.ts'
 
@@ -18,6 +19,13 @@ export function callLines(tool: string, args: Json, output: Output, before?: str
   }
   if (typeof given.code === 'string') return plain(`${String(given.language ?? 'python')}:\n${given.code}`)
   return plain(`${tool} ${JSON.stringify(args, null, 2)}`)
+}
+
+/** An effect that was cut off, for the person who finds out whether it happened. */
+export function effectLines({ kind, request }: Pick<Unfinished, 'kind' | 'request'>, output: Output): string {
+  if (kind !== 'tool') return plain(`${kind} ${JSON.stringify(request)}`)
+  const { tool, args } = request as { readonly tool: string; readonly args: Json }
+  return callLines(tool, args, output)
 }
 
 interface Edit {

@@ -5,7 +5,7 @@ import type { Runtime } from '../run/runtime.ts'
 import type { Unfinished } from '../run/unfinished.ts'
 import { Session } from '../session/session.ts'
 import { asker } from './ask.ts'
-import { callLines } from './call-print.ts'
+import { callLines, effectLines } from './call-print.ts'
 import { type ExitCode, exit } from './exit.ts'
 import type { Output } from './output.ts'
 import { Progress } from './progress.ts'
@@ -100,9 +100,9 @@ async function tellEnd(
 export function tellWaiting({ code, data }: RathError, run: string, output: Output): void {
   if (code === 'needs-review') {
     output.tell(`Run ${run} was cut off while this was under way. Find out whether it happened, then say so:`)
-    for (const { id, kind, request } of (data.calls ?? []) as unknown as Unfinished[]) {
-      output.tell(indent(plain(`${kind} ${JSON.stringify(request)}`)))
-      output.tell(`  rath approve ${run} ${id} --happened, or --did-not-happen`)
+    for (const call of (data.calls ?? []) as unknown as Unfinished[]) {
+      output.tell(indent(effectLines(call, output)))
+      output.tell(`  rath approve ${run} ${call.id} --happened, or --did-not-happen`)
     }
   } else {
     output.tell(`Run ${run} waits for a decision:`)

@@ -21,7 +21,10 @@ export async function loadWorkflow(
   if (isWorkflowClass(found)) return { workflow: new found(), module }
   checkInstallation(path)
   const names = Object.keys(exported).filter(key => isRunnable(exported[key]))
-  const hint = names.length > 0 ? `; it exports ${names.join(', ')}: choose one with --export NAME.` : '.'
+  const hint =
+    names.length > 0
+      ? `; it exports ${names.join(', ')}: choose one with --export NAME.`
+      : '; export one, or a class of one that needs no arguments.'
   throw new UsageError(`${file} exports no Workflow or Agent as ${show(name)}, but ${show(found)}${hint}`)
 }
 

@@ -9,7 +9,7 @@ import { AgentMemory, type RecallOptions, type RememberOptions } from '../run/me
 import type { CommitMemoryOptions } from '../run/memory/commit.ts'
 import { checkMemory } from '../run/memory/memories.ts'
 import { checkRecall } from '../run/memory/recall-policy.ts'
-import { invalidOutput, type OutputSpec, outputSpec } from '../run/output.ts'
+import { invalidOutput, type OutputSpec, outputSpec, stopBefore } from '../run/output.ts'
 import { Session } from '../session/session.ts'
 import { builtinTools, withBuiltins } from '../tool/builtin/builtin-tools.ts'
 import { type FlowToolCall, toTool } from '../tool/flow-tool-call.ts'
@@ -173,14 +173,19 @@ export class Agent<Output = unknown> extends Workflow {
     )
   }
 
-  /** The answer of a session as the value that the schema in `output` makes of it. */
-  async outputOf({ text }: Session): Promise<Output> {
+  /** The answer of a session as the value that the schema in `output` makes of it. A call that was cut short has none. */
+  async outputOf(session: Session): Promise<Output> {
     if (this.#output === undefined) {
       throw new RathError(
         'invalid-argument',
         `${this.name} has no output to read; give it a schema: new Agent(prompt, { output: z.object(…) }).`,
       )
     }
+    const stop = stopBefore(session)
+    if (stop !== undefined) {
+      throw new RathError('output-invalid', `There is no answer to read: the call was cut short. ${stop}`)
+    }
+    const { text } = session
     const { value, problem } = await this.#output.read(text)
     if (problem !== undefined) throw invalidOutput(text, problem)
     return value as Output

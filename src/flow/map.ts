@@ -31,6 +31,12 @@ export function map<Item>(
   checkJoin(join, 'map')
   checkFanOut(fan, 'map')
   const workflow = toWorkflow(layer, 'the layer of map')
+  if (typeof items?.[Symbol.iterator] !== 'function') {
+    throw new RathError(
+      'invalid-argument',
+      `map takes a list of items or another iterable, not ${show(items)}; collect an async one first: await Array.fromAsync(items).`,
+    )
+  }
   const all = [...items]
   const forward = async (given: Session): Promise<Session> => {
     if (all.length === 0) return given

@@ -1,6 +1,6 @@
 import { digestOf } from '../base/digest.ts'
 import type { Json } from '../base/json.ts'
-import type { JournalEntry } from '../store/spec.ts'
+import type { JournalEntry, Store } from '../store/spec.ts'
 import { askedIn } from './entry.ts'
 import type { OpenApproval } from './run.ts'
 
@@ -14,6 +14,12 @@ export interface ApprovalFacts {
 
 export function factsIn(entry: JournalEntry): ApprovalFacts {
   return askedIn(entry).facts as unknown as ApprovalFacts
+}
+
+/** The questions of a run that nobody has answered, in the order asked. */
+export async function openApprovals(run: string, store: Store): Promise<OpenApproval[]> {
+  const entries = await store.runs.journal(run)
+  return entries.filter(entry => entry.kind === 'approval' && entry.outcome === undefined).map(approvalIn)
 }
 
 /** A question as its entry keeps it. */

@@ -2,8 +2,9 @@ import { RathError, show } from '../base/errors.ts'
 import { type Json, toJson } from '../base/json.ts'
 import type { JournalEntry, Store } from '../store/spec.ts'
 import { type ApprovalDecision, checkDecision } from '../tool/approval.ts'
-import { factsIn } from './approval-facts.ts'
+import { factsIn, openApprovals } from './approval-facts.ts'
 import { askedIn } from './entry.ts'
+import type { OpenApproval } from './run.ts'
 
 export interface ApprovalAnswer extends Omit<ApprovalDecision, 'verdict'> {
   readonly verdict: Exclude<ApprovalDecision['verdict'], 'expired'>
@@ -23,7 +24,7 @@ export async function decideApproval(
     entry => entry.kind === 'approval' && askedIn(entry).id === approval,
   )
   const open = asked.find(entry => entry.outcome === undefined)
-  if (open === undefined) throw notOpen(run, approval, asked.at(-1), await openIn(run, store))
+  if (open === undefined) throw notOpen(run, approval, asked.at(-1), await openApprovals(run, store))
   const { request } = askedIn(open)
   const facts = factsIn(open)
   const { tool } = request as unknown as { tool: string }
@@ -45,23 +46,15 @@ export async function decideApproval(
   await store.runs.decide(run, open.key, open.occurrence, { value: toJson(value, 'decision') } as Json)
 }
 
-/** Ids of the questions of a run that nobody has answered. */
-async function openIn(run: string, store: Store): Promise<string[]> {
-  const entries = await store.runs.journal(run)
-  return entries.flatMap(entry =>
-    entry.kind === 'approval' && entry.outcome === undefined ? [askedIn(entry).id as string] : [],
-  )
-}
-
 function notOpen(
   run: string,
   approval: string,
   decided: JournalEntry | undefined,
-  open: readonly string[],
+  open: readonly OpenApproval[],
 ): RathError {
   const why = decided ? 'is decided already' : 'was never asked'
   return new RathError(
     'unknown-approval',
-    `The approval ${show(approval)} of run ${run} ${why}; open are ${open.join(', ') || 'none'}.`,
+    `The approval ${show(approval)} of run ${run} ${why}; open are ${open.map(({ approval }) => approval).join(', ') || 'none'}.`,
   )
 }

@@ -22,9 +22,19 @@ export function isGone(owner: string): boolean {
   try {
     process.kill(Number(pid), 0)
     // The number is taken: by that process, by this one, or by another that came later.
-    return Number(pid) === process.pid && !owner.startsWith(`${self}.`)
+    return Number(pid) === process.pid ? !owner.startsWith(`${self}.`) : isDead(Number(pid))
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ESRCH'
+  }
+}
+
+/** Killed, and its number kept until whoever started it takes notice, which in a container may be never. */
+function isDead(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z')
+  } catch {
+    return false
   }
 }
 

@@ -5,7 +5,7 @@ import { outcomeOf } from '../tool/outcome.ts'
 import { Journal } from './journal.ts'
 import { nameOf } from './record.ts'
 import { loadRecord } from './resume.ts'
-import { describeUnfinished, unfinishedIn } from './unfinished.ts'
+import { describeUnfinished, type Unfinished, unfinishedIn } from './unfinished.ts'
 
 /** What a person found out about an effect that was cut off. */
 export interface Reviewed {
@@ -15,6 +15,14 @@ export interface Reviewed {
   readonly result?: Json
   readonly by?: string
   readonly reason?: string
+}
+
+/** What a person has to find out before a run can go on; nothing unless it stopped for that. */
+export async function openReviews(run: string, store: Store): Promise<Unfinished[]> {
+  const { status, data } = await store.runs.get(run)
+  if (status !== 'needs-review') return []
+  const again = Array.isArray(data.again) ? data.again : []
+  return unfinishedIn(await loadRecord(run, store), again).map(describeUnfinished)
 }
 
 /** Settles an effect that may have happened. `id` is a tool call's id, or the key of the entry. */

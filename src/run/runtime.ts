@@ -4,6 +4,7 @@ import type { ModelLike } from '../model/resolve.ts'
 import type { SandboxBackend } from '../sandbox/spec.ts'
 import type { Session } from '../session/session.ts'
 import type { GcOptions, GcReport, RunStore, Store, StoreOptions } from '../store/spec.ts'
+import { openApprovals } from './approval-facts.ts'
 import { type ApprovalAnswer, decideApproval } from './decide.ts'
 import { usualLease } from './journal.ts'
 import { lazySessions } from './lazy-sessions.ts'
@@ -16,10 +17,11 @@ import { type ReplayReport, replayRun } from './replay.ts'
 import type { ReplayMode } from './replay-door.ts'
 import { type RunReport, reportRun } from './report.ts'
 import { filesBefore, loadRecord, type RunModule, type Runnable, resumeRun } from './resume.ts'
-import { type Reviewed, reviewEffect } from './review.ts'
-import { type RunSetup, runSetup } from './run.ts'
+import { openReviews, type Reviewed, reviewEffect } from './review.ts'
+import { type OpenApproval, type RunSetup, runSetup } from './run.ts'
 import { openTracing, type TelemetryOptions } from './telemetry/telemetry.ts'
 import type { Tracing } from './telemetry/tracing.ts'
+import type { Unfinished } from './unfinished.ts'
 
 /** What runs share: the store they are recorded in, and the sandboxes they work in. */
 export interface Runtime extends AsyncDisposable {
@@ -56,12 +58,20 @@ export interface Runtime extends AsyncDisposable {
    * that the run says it is. Refused with `run-owned` while another process drives it, with `needs-review` when only a person can tell
    * whether something happened. A run that is done gives its session.
    */
-  resume(runId: string, workflow?: Runnable, options?: object): Promise<Session>
+  resume<Options extends object | undefined>(
+    runId: string,
+    workflow?: (session: Session, options: Options) => Promise<Session>,
+    options?: NoInfer<Options>,
+  ): Promise<Session>
   /** Runs a workflow again with recorded outcomes. Nothing of it is kept. */
   replay(runId: string, workflow: Runnable, options?: { readonly mode?: ReplayMode }): Promise<ReplayReport>
+  /** The questions of a run that nobody has answered yet, in the order asked, from any process. */
+  approvals(runId: string): Promise<OpenApproval[]>
   /** Answers a question of a run that waits, from any process; `resume` then goes on. */
   decide(runId: string, approval: string, decision: ApprovalAnswer): Promise<void>
-  /** Says whether an effect happened that was cut off; the error of `resume` names them. */
+  /** What a run in `needs-review` was cut off in, from any process: somebody has to find out whether it happened. */
+  unfinished(runId: string): Promise<Unfinished[]>
+  /** Says whether an effect happened that was cut off, by its id. */
   review(runId: string, callId: string, found: Reviewed): Promise<void>
   /** What a run did and spent, and what it took from another. */
   report(runId: string): Promise<RunReport>
@@ -160,7 +170,7 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
       const setup = begun && { [runSetup]: newRun({ id, reuse, module }, open) }
       return layer(session, { ...rest, ...setup, runtime } as never)
     },
-    resume: async (id, workflow, callOptions = {}) =>
+    resume: async (id, workflow, callOptions) =>
       resumeRun(id, workflow, {
         store: await open(),
         lease,
@@ -181,7 +191,9 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
       const copiesFiles = copies !== undefined
       return await replayRun(id, workflow, mode, { store: recorded, scratch, copiesFiles })
     },
+    approvals: async id => openApprovals(id, await open()),
     decide: async (id, approval, decision) => decideApproval(id, approval, decision, await open()),
+    unfinished: async id => openReviews(id, await open()),
     review: async (id, callId, found) => reviewEffect(id, callId, found, { store: await open(), lease }),
     report: async id => reportRun(id, await open()),
     gc: async gcOptions => (await open()).gc(gcOptions),

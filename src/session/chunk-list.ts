@@ -62,6 +62,10 @@ export class ChunkList implements Iterable<Chunk> {
   toJSON(): Chunk[] {
     return this.slice()
   }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): Chunk[] {
+    return this.slice()
+  }
 }
 
 function clamp(index: number, length: number): number {

@@ -10,6 +10,33 @@ import { dossierOfStory, longSession, story } from './dossier-make.ts'
 const about = ({ statements }: Dossier, what: string): Statement[] =>
   statements.filter(statement => statement.about === what)
 
+describe('the task of a dossier', () => {
+  const branch = (session: Session, name: string) =>
+    session
+      .fork(name)
+      .user(`Item ${name}.`)
+      .append({ kind: 'assistant', text: `${name} is done.` })
+  const taskOf = async (session: Session) => {
+    const { task, subject } = await dossierOfSessions([session])
+    return [subject.title, ...task.map(({ text }) => text)]
+  }
+
+  it('is what was asked for, and not the first of the items that it was split into', async () => {
+    const root = Session.fromUserMessage('Do all.')
+    expect(await taskOf(await branch(root, 'a').merge(branch(root, 'b')))).toEqual(['Do all.', 'Do all.'])
+  })
+
+  it('is what was asked on the branch that it tells of, or on its branches when nothing else was', async () => {
+    expect(await taskOf(branch(Session.fromUserMessage('Do all.'), 'a'))).toEqual([
+      'Item a.',
+      'Do all.',
+      'Item a.',
+    ])
+    const empty = Session.create('empty')
+    expect(await taskOf(await branch(empty, 'a').merge(branch(empty, 'b')))).toEqual(['Item a.', 'Item a.'])
+  })
+})
+
 describe('the dossier of a run', () => {
   let made: Awaited<ReturnType<typeof story>>
   let dossier: Dossier

@@ -329,6 +329,13 @@ describe('map', () => {
     expect((await map(input, [], new Crowd())).head).toBe(input.head)
   })
 
+  it('over items that come later is refused with the way round', () => {
+    async function* later() {
+      yield 'a'
+    }
+    expect(() => map(ask(), later() as never, new Crowd())).toThrow('collect an async one first')
+  })
+
   it('inside a workflow belongs to its run, and its layer keeps its name', async () => {
     class Survey extends Workflow {
       reader = says('read')

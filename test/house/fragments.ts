@@ -38,6 +38,7 @@ const things: Record<string, string> = {
   session: 'Session',
   model: 'ModelLike',
   store: 'Store',
+  runtime: 'Runtime',
   runId: 'string',
   key: 'string',
   snapshot: 'string',

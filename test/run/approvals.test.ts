@@ -63,6 +63,16 @@ describe('a call that needs approval, with nobody there', () => {
     expect([paid, look.ran]).toEqual([[], 1])
   })
 
+  it('tells another process which questions are open, and no longer those that were answered', async () => {
+    const { store, error, run } = await parked()
+    const there = elsewhere(store)
+    const [first, second] = open(error) as [OpenApproval, OpenApproval]
+    expect(await there.approvals(run)).toEqual([first, second])
+    await there.decide(run, first.approval, { verdict: 'approved', by: 'ada' })
+    expect(await there.approvals(run)).toEqual([second])
+    await expect(there.approvals('nowhere')).rejects.toMatchObject({ code: 'unknown-run' })
+  })
+
   it('waits for all questions of the turn to be kept, however long the store takes for one', async () => {
     const { store } = await fresh()
     const isSlow = (write: RunWrite) =>

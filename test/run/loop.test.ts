@@ -132,6 +132,18 @@ describe('structured output', () => {
     })
   })
 
+  it('of a call that was cut short is not that of the call before it', async () => {
+    const { agent } = agentWith(['{"words":3}', callsEcho('one')], { output, tools: [echo] })
+    const first = await agent(ask())
+    const cut = await agent(first.user('And now?'), { budget: { rounds: 1 } })
+    expect(await failureOf(agent.outputOf(cut))).toMatchObject({
+      code: 'output-invalid',
+      message: expect.stringContaining('cut short. The budget is used up: 1 of 1 rounds'),
+    })
+    const stop = { kind: 'error', error: 'budget-spent', message: 'Nobody chose.', retry: 'after' } as const
+    expect(await agent.outputOf(first.append(stop))).toEqual({ words: 3 })
+  })
+
   it('of any other shape than an object is asked for as the value of one', async () => {
     const list = z.array(z.object({ word: z.string() }))
     const { agent, model } = agentWith(['{"value":[{"word":"a"}]}', '[{"word":"b"}]'], { output: list })

@@ -19,6 +19,8 @@ describe('a resumed run', () => {
     const { agent } = agentWith([calls('remove'), 'done'], { tools })
     const error = await failureOf(elsewhere(store).resume(broken.runId, agent))
     expect(error).toMatchObject({ code: 'invalid-argument', message: expect.stringContaining('{ policy }') })
+    // @ts-expect-error its options are those of the agent
+    await failureOf(elsewhere(store).resume(broken.runId, agent, { polcy: strict }))
     expect((await store.runs.get(broken.runId)).status).toBe('failed')
     const out = await elsewhere(store).resume(broken.runId, agent, { policy: strict })
     expect(out.text).toBe('done')

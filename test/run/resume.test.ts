@@ -61,6 +61,17 @@ describe('a run that was cut off', () => {
     expect((await failureOf(runtime.resume(run, agent))).code).toBe('needs-review')
   })
 
+  it('tells another process what it was cut off in, until somebody has said whether it happened', async () => {
+    const { store, run, agent } = await dying('external')
+    const there = elsewhere(store)
+    expect(await there.unfinished(run)).toEqual([])
+    const { data } = await failureOf(elsewhere(store).resume(run, agent))
+    const [call] = await there.unfinished(run)
+    expect([call]).toEqual(data.calls)
+    await there.review(run, call?.id ?? '', { happened: false })
+    expect(await there.unfinished(run)).toEqual([])
+  })
+
   it('takes the word of a reviewer that it happened, and does not do it again', async () => {
     const { store, run, touch, agent } = await dying('external')
     const runtime = elsewhere(store)

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Session } from '../../src/session/session.ts'
@@ -19,6 +20,10 @@ describe('the list of chunks', () => {
         expect(chunks.slice(start).map(chunk => chunk.text)).toEqual(names.slice(start))
       }),
     )
+  })
+
+  it('is printed as the list that it is', () => {
+    expect(inspect(chunks)).toBe(inspect([...chunks]))
   })
 
   it('iterates, maps, filters and becomes JSON in order', () => {

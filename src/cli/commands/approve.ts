@@ -1,15 +1,14 @@
 import type { Command } from 'commander'
 import { toJson } from '../../base/json.ts'
+import { openApprovals } from '../../run/approval-facts.ts'
 import { decideApproval } from '../../run/decide.ts'
 import { usualLease } from '../../run/journal.ts'
-import { loadRecord } from '../../run/resume.ts'
-import { reviewEffect } from '../../run/review.ts'
+import { openReviews, reviewEffect } from '../../run/review.ts'
 import type { OpenApproval } from '../../run/run.ts'
-import { describeUnfinished, type Unfinished, unfinishedIn } from '../../run/unfinished.ts'
+import type { Unfinished } from '../../run/unfinished.ts'
 import type { RunRow, Store } from '../../store/spec.ts'
-import { openApprovals } from '../approvals.ts'
 import { whoami } from '../ask.ts'
-import { callLines } from '../call-print.ts'
+import { callLines, effectLines } from '../call-print.ts'
 import { examples, type JsonOption, jsonOrText, type StoreOption, withJson, withStore } from '../command.ts'
 import { UsageError } from '../errors.ts'
 import { exit } from '../exit.ts'
@@ -116,11 +115,7 @@ async function waitingRuns(store: Store): Promise<RunRow[]> {
 }
 
 async function look(run: RunRow, store: Store): Promise<Waiting> {
-  const approvals = await openApprovals(run.id, store)
-  if (run.status !== 'needs-review') return { run, approvals, reviews: [] }
-  const { again } = run.data
-  const unfinished = unfinishedIn(await loadRecord(run.id, store), Array.isArray(again) ? again : [])
-  return { run, approvals, reviews: unfinished.map(describeUnfinished) }
+  return { run, approvals: await openApprovals(run.id, store), reviews: await openReviews(run.id, store) }
 }
 
 function list(waiting: readonly Waiting[], { json }: Options, output: Output): void {
@@ -140,8 +135,11 @@ function list(waiting: readonly Waiting[], { json }: Options, output: Output): v
         `  ${approval.slice(0, 12)}  ${plain(question)}\n${indent(callLines(tool, args, output), '    ')}`,
       )
     }
-    for (const { id, kind, by, request } of reviews) {
-      output.print(`  ${id}  did this ${kind} effect of ${by} happen?\n    ${plain(JSON.stringify(request))}`)
+    for (const review of reviews) {
+      const { id, kind, by } = review
+      output.print(
+        `  ${id}  did this ${kind} effect of ${by} happen?\n${indent(effectLines(review, output), '    ')}`,
+      )
     }
   }
 }

@@ -1,5 +1,6 @@
 import { RathError } from '../../base/errors.ts'
 import type { SandboxCapabilities } from '../../sandbox/spec.ts'
+import { commonBranch } from '../../session/branch.ts'
 import { backwards } from '../../session/chain.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import { Session, valueFrom } from '../../session/session.ts'
@@ -110,14 +111,15 @@ export async function dossierFrom(material: Material, options: DossierOptions = 
   return dossier
 }
 
-/** What people asked before the first answer. */
+/** What people asked before the first answer; what was only said on branches that were merged, such as an item of a `map`, is part of the work. */
 function taskIn(final: Session): Chunk<'user'>[] {
-  const task: Chunk<'user'>[] = []
+  const asked: Chunk<'user'>[] = []
   for (const chunk of final.chunks) {
     if (chunk.kind === 'assistant') break
-    if (chunk.kind === 'user') task.push(chunk)
+    if (chunk.kind === 'user') asked.push(chunk)
   }
-  return task
+  const task = asked.filter(({ branch = '' }) => commonBranch([branch, final.branch]) === branch)
+  return task.length > 0 ? task : asked
 }
 
 function subjectOf({ events }: History, { final, run }: Material): Subject {
