@@ -38,7 +38,9 @@ test('what is exported can be verified from the file alone, and imported elsewhe
     /^3 sessions and 1 run /,
   )
   const there = ['--store', 'sqlite:other.db']
-  expect(project.rath('replay', 'last', ...there).stdout).toContain('same: run ')
+  // Whoever imports a run says which code is run for it.
+  expect(project.rath('replay', 'last', ...there)).toMatchObject({ status: 2 })
+  expect(project.rath('replay', 'last', ...there, '--file', 'greeter.ts').stdout).toContain('same: run ')
   expect(project.rath('import', 'run.jsonl', ...there).stdout).toContain('1 run there already')
   expect(project.rath('export').stdout.split('\n').length).toBeGreaterThan(5)
 })
