@@ -18,7 +18,8 @@ export interface BudgetEnd {
 export function spentAt(end: BudgetEnd, context: RunContext): string | undefined {
   const { budget, run } = context
   const spent = run.isResumed ? undefined : budget.spent
-  return spent ?? (run.door.recall(askedAt(end, context))?.value as string | undefined)
+  if (spent !== undefined || !run.isRecorded) return spent
+  return run.door.recall(askedAt(end, context))?.value as string | undefined
 }
 
 /** Puts on record that the budget ended the work here. */
