@@ -2,7 +2,7 @@ import { cancelledError } from '../base/abort.ts'
 import { RathError, show } from '../base/errors.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import { onLane } from '../session/lineage.ts'
-import { Session, sessionOf, valueFrom } from '../session/session.ts'
+import { freshSession, Session, sessionOf, valueFrom } from '../session/session.ts'
 import { append } from '../session/value.ts'
 import { CallContext } from './call-context.ts'
 import { type CallOptions, currentContext, emit, type RunContext, runInContext } from './context.ts'
@@ -72,7 +72,7 @@ async function perform(
     session = input instanceof Session ? input : await untilMade(input, context.signal)
     if (context.aborted) throw cancelledError(context.signal)
     // Forks are numbered from the beginning of a call: who else forks this session, and when, is a matter of luck.
-    const given = sessionOf(valueFrom(session))
+    const given = freshSession(session)
     context.input = session
     if (isOutermost) run.input = given
     trace = context.runtime.tracing?.call(callee, given, context)

@@ -50,6 +50,7 @@ export interface MergeBranch {
 const key = Symbol('made by this module')
 let wrap: (value: SessionValue, damage?: VerificationProblem) => Session
 let unwrap: (session: Session) => SessionValue
+let again: (session: Session) => Session
 
 /**
  * An immutable chain of chunks with a lineage: the value that flows between agents. Every operation returns a new
@@ -64,6 +65,7 @@ export class Session {
   static {
     wrap = (value, damage) => new Session(key, value, damage)
     unwrap = session => session.#value
+    again = session => wrap(session.#value, session.#damage)
   }
 
   private constructor(made: symbol, value: SessionValue, damage?: VerificationProblem) {
@@ -274,6 +276,11 @@ export class Session {
 /** For the layers above: a session over a value they have built. */
 export function sessionOf(value: SessionValue, damage?: VerificationProblem): Session {
   return wrap(value, damage)
+}
+
+/** For the layers above: the same session as another object, whose forks are numbered from the beginning. */
+export function freshSession(session: Session): Session {
+  return again(session)
 }
 
 /** For the layers above: the value in a session. */

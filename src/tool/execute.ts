@@ -3,7 +3,7 @@ import type { Json } from '../base/json.ts'
 import { stopsRun } from '../base/run-stop.ts'
 import type { Sandbox } from '../sandbox/spec.ts'
 import type { ToolOutcome } from '../session/chunk.ts'
-import { type Session, sessionOf, valueFrom } from '../session/session.ts'
+import { freshSession, type Session } from '../session/session.ts'
 import type { Cancellation } from './cancellation.ts'
 import { failed, outcomeOf, thrownOutcome } from './outcome.ts'
 import type { Tool, ToolContext } from './spec.ts'
@@ -82,7 +82,7 @@ export class CallContext implements ToolContext {
 
   constructor({ session, callId, sandbox, onProgress }: Omit<Execution, 'tool' | 'args' | 'cancellation'>) {
     // Its forks are numbered from its own beginning: the other calls of the turn may not be made when a run goes on.
-    this.session = sessionOf(valueFrom(session))
+    this.session = freshSession(session)
     this.callId = callId
     this.#place = sandbox
     this.#onProgress = onProgress

@@ -11,7 +11,7 @@ import {
 } from '../../src/index.ts'
 import type { SessionInput } from '../../src/run/call.ts'
 import type { CallOptions } from '../../src/run/context.ts'
-import type { Session } from '../../src/session/session.ts'
+import { Session } from '../../src/session/session.ts'
 import { agentWith, ask, callsEcho, echo, eventsOf, failureOf } from '../run/make.ts'
 
 class Broken extends Workflow {
@@ -189,4 +189,18 @@ it('a class without a name goes by that of the class it extends', async () => {
   const { lineage } = await flow(ask())
   expect([flow.name, lineage.operation, lineage.by]).toEqual(['Slow', 'Slow', 'Slow'])
   expect(String(flow)).toMatch(/^Slow\(/)
+})
+
+it('a layer hears of damage around the chunks of a file that was just read', async () => {
+  const lines = ask().toJSONL().trimEnd().split('\n')
+  const torn = Session.fromJSONL(`${lines.slice(0, -1).join('\n')}\n`, { onDamage: () => {} })
+  const seen: boolean[] = []
+  class Looks extends Workflow {
+    forward(session: Session) {
+      seen.push(session.verify().ok)
+      return session
+    }
+  }
+  await new Looks()(torn)
+  expect([torn.verify().ok, ...seen]).toEqual([false, false])
 })
