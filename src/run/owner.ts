@@ -1,6 +1,7 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { newId } from '../base/ids.ts'
+import { hasEnded } from '../base/process.ts'
 
 let self: string | undefined
 let made = 0
@@ -19,23 +20,8 @@ export function newOwner(): string {
 export function isGone(owner: string): boolean {
   const [host, boot, pid] = owner.split('/')
   if (boot === '' || `${host}/${boot}` !== machine()) return false
-  try {
-    process.kill(Number(pid), 0)
-    // The number is taken: by that process, by this one, or by another that came later.
-    return Number(pid) === process.pid ? !owner.startsWith(`${self}.`) : isDead(Number(pid))
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ESRCH'
-  }
-}
-
-/** Killed, and its number kept until whoever started it takes notice, which in a container may be never. */
-function isDead(pid: number): boolean {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z')
-  } catch {
-    return false
-  }
+  // The number may be taken: by that process, by this one, or by another that came later.
+  return Number(pid) === process.pid ? !owner.startsWith(`${self}.`) : hasEnded(Number(pid))
 }
 
 /** The number of an owner's process. */

@@ -39,12 +39,3 @@ export function ownerOf(
   }
   return labels[pidLabel] === undefined ? undefined : Number(labels[pidLabel])
 }
-
-export function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}

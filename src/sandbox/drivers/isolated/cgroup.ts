@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileS
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { newId, timeOf } from '../../../base/ids.ts'
+import { hasEnded } from '../../../base/process.ts'
 
 /** A group of processes that the kernel counts together. */
 export interface Cgroup {
@@ -129,15 +130,6 @@ function dropLeft(folder: string): void {
     const made = timeOf(id)
     if (made !== undefined && made < Date.now() - surelyUsed && hasEnded(Number(pid)))
       drop([join(folder, name)])
-  }
-}
-
-function hasEnded(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return false
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ESRCH'
   }
 }
 
