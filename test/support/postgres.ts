@@ -79,6 +79,19 @@ export async function startPostgres({ fsync = true }: PostgresServerOptions = {}
     await rm(folder, { recursive: true, force: true })
   }
 
+  /** The system may still be freeing the shared memory of killed processes: the server then refuses to start, and says so. */
+  const startAgain = async (): Promise<void> => {
+    for (;;) {
+      const before = printed.length
+      try {
+        return await server.start()
+      } catch (error) {
+        if (!/shared memory|lock file/.test(printed.slice(before).join(''))) throw error
+        await sleep(50)
+      }
+    }
+  }
+
   await told(async () => {
     await server.initialise()
     await server.start()
@@ -93,12 +106,14 @@ export async function startPostgres({ fsync = true }: PostgresServerOptions = {}
     },
     async kill() {
       const postmaster = Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
-      const children = childrenOf(postmaster)
-      for (const pid of [postmaster, ...children]) killNow(pid)
-      // A new server refuses to start beside the remains of the old one.
-      while ([postmaster, ...children].some(isAlive)) await sleep(10)
+      // Stopped first: it could start another child between the list of them and its own end.
+      signal(postmaster, 'SIGSTOP')
+      while (statusOf(postmaster)?.state === 'R') await sleep(1)
+      const all = [postmaster, ...childrenOf(postmaster)]
+      for (const pid of all) signal(pid, 'SIGKILL')
+      while (all.some(isAlive)) await sleep(10)
     },
-    start: () => told(() => server.start()),
+    start: () => told(startAgain),
     stop,
     [Symbol.asyncDispose]: stop,
   }
@@ -136,9 +151,9 @@ function statusOf(pid: number): { state: string; parent: number } | undefined {
   }
 }
 
-function killNow(pid: number): void {
+function signal(pid: number, name: 'SIGSTOP' | 'SIGKILL'): void {
   try {
-    process.kill(pid, 'SIGKILL')
+    process.kill(pid, name)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
