@@ -16,7 +16,14 @@ export default defineConfig({
     // Much of the time tests wait for processes and disks: one worker less than cores, the default, leaves half of a small machine idle.
     maxWorkers: 2,
     projects: [
-      { test: { name: 'unit', include: ['test/{base,session}/**/*.test.ts'], testTimeout: 60_000 } },
+      {
+        test: {
+          name: 'unit',
+          include: ['test/{base,session}/**/*.test.ts'],
+          testTimeout: 60_000,
+          isolate: false,
+        },
+      },
       {
         test: {
           name: 'store',
@@ -26,8 +33,16 @@ export default defineConfig({
         },
       },
       { test: { name: 'tool', include: ['test/tool/**/*.test.ts'], testTimeout: 60_000 } },
-      { test: { name: 'flow', include: ['test/flow/**/*.test.ts'], testTimeout: 60_000 } },
-      { test: { name: 'run', include: ['test/run/**/*.test.ts'], testTimeout: 60_000, hookTimeout: 60_000 } },
+      { test: { name: 'flow', include: ['test/flow/**/*.test.ts'], testTimeout: 60_000, isolate: false } },
+      {
+        test: {
+          name: 'run',
+          include: ['test/run/**/*.test.ts'],
+          testTimeout: 60_000,
+          isolate: false,
+          hookTimeout: 60_000,
+        },
+      },
       { test: { name: 'sandbox', include: ['test/sandbox/**/*.test.ts'], testTimeout: 60_000 } },
       {
         test: {
@@ -37,8 +52,15 @@ export default defineConfig({
           hookTimeout: 120_000,
         },
       },
-      { test: { name: 'model', include: ['test/model/**/*.test.ts'], testTimeout: 60_000 } },
-      { test: { name: 'evidence', include: ['test/evidence/**/*.test.ts'], testTimeout: 60_000 } },
+      { test: { name: 'model', include: ['test/model/**/*.test.ts'], testTimeout: 60_000, isolate: false } },
+      {
+        test: {
+          name: 'evidence',
+          include: ['test/evidence/**/*.test.ts'],
+          testTimeout: 60_000,
+          isolate: false,
+        },
+      },
       { test: { name: 'cli', include: ['test/cli/**/*.test.ts'], testTimeout: 120_000 } },
       { test: { name: 'house', include: ['test/house/**/*.test.ts'], testTimeout: 120_000 } },
     ],

@@ -47,12 +47,13 @@ test.each<[string, TelemetryOptions]>([
   const out = await runtime.run(agent, Session.fromUserMessage('go'))
   expect(out.text).toBe('It is sent.')
   expect(sent).toHaveBeenCalledTimes(1)
-  expect(warned.mock.calls).toEqual([
-    [
-      'Telemetry does not hear of everything: the collector is gone',
-      expect.objectContaining({ code: 'OPENRATH_TELEMETRY' }),
-    ],
+  const ours = warned.mock.calls.filter(([, options]) => isOurs(options))
+  expect(ours.map(([message]) => message)).toEqual([
+    'Telemetry does not hear of everything: the collector is gone',
   ])
   warned.mockRestore()
   await runtime.close()
 })
+
+/** Work of other test files may warn meanwhile. */
+const isOurs = (options: unknown) => (options as { code?: string } | undefined)?.code === 'OPENRATH_TELEMETRY'
