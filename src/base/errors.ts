@@ -58,6 +58,7 @@ const codes = {
   'credentials-mixed': ['never', 'caller'],
   'credentials-exposed': ['never', 'caller'],
   'config-malformed': ['never', 'caller'],
+  'config-untrusted': ['never', 'caller'],
   'script-mismatch': ['never', 'caller'],
   'recording-missing': ['never', 'caller'],
   'missing-package': ['never', 'caller'],

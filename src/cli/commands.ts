@@ -45,6 +45,10 @@ export const commands: Readonly<Record<string, { readonly summary: string; load(
       load: () => import('./commands/replay.ts'),
     },
     memory: { summary: 'look at what agents remember', load: () => import('./commands/memory.ts') },
+    trust: {
+      summary: 'agree to the config that came with this folder, or not',
+      load: () => import('./commands/trust.ts'),
+    },
     doctor: { summary: 'say what works here and what to fix', load: () => import('./commands/doctor.ts') },
     init: { summary: 'write a small project that runs', load: () => import('./commands/init.ts') },
     gc: { summary: 'free what nothing needs any more', load: () => import('./commands/gc.ts') },

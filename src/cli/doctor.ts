@@ -6,6 +6,7 @@ import { isAccessible } from '../base/access.ts'
 import { nodeProblem } from '../base/node-version.ts'
 import { MemoryRegistry } from '../memory/registry.ts'
 import { environmentSays, kindsInEnvironment } from '../model/environment.ts'
+import { projectConfig } from '../model/project-config.ts'
 import { resolveModel } from '../model/resolve.ts'
 import { processSurroundings } from '../model/surroundings.ts'
 import { openStore } from '../run/open-store.ts'
@@ -25,6 +26,7 @@ export async function findings(store: string): Promise<Finding[]> {
   return [
     node(),
     ...keys(),
+    ...folderConfig(),
     defaultModel(),
     ...(await sandboxes()),
     ...(await branches()),
@@ -67,6 +69,22 @@ function defaultModel(): Finding {
     const fix =
       'export OPENAI_API_KEY=… OPENAI_DEFAULT_MODEL=gpt-5.5, or name a model in the code or with --model'
     return { what, state: 'missing', found: first, fix }
+  }
+}
+
+/** The config that came with this folder, if there is one. */
+function folderConfig(): Finding[] {
+  const what = 'config of this folder'
+  try {
+    const project = projectConfig(processSurroundings())
+    if (project === undefined) return []
+    const found = project.answer
+      ? `${project.path}: ${project.answer}`
+      : `${project.path}: nobody has agreed to it`
+    const fix = 'rath trust shows what it decides, and asks whether it may'
+    return [{ what, state: project.answer ? 'ok' : 'missing', found, ...(!project.answer && { fix }) }]
+  } catch (error) {
+    return [{ what, state: 'broken', found: (error as Error).message }]
   }
 }
 

@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
-import { configFolder } from '../model/config.ts'
+import { ownFolder } from '../model/project-config.ts'
 import { processSurroundings } from '../model/surroundings.ts'
 import { fingerprintOf } from './signature.ts'
 
@@ -19,9 +19,9 @@ export interface KeyPair extends Keys {
   readonly privateKey: string
 }
 
-/** `keys` in `OPENRATH_HOME`, or in the `.openrath` that counts here. */
+/** `keys` in `OPENRATH_HOME` or `~/.openrath`: a key that came with a project is somebody else's, too. */
 export function keysFolder(): string {
-  return join(configFolder(processSurroundings()), 'keys')
+  return join(ownFolder(processSurroundings()), 'keys')
 }
 
 /** Makes an Ed25519 pair as `NAME.pem` and `NAME.pub.pem`, readable by nobody else. A name that is taken is refused. */

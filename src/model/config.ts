@@ -1,9 +1,18 @@
 import { join } from 'node:path'
 import { RathError, show } from '../base/errors.ts'
-import { type Problem, refuse } from '../base/json.ts'
+import { isPlainObject, type Problem, refuse } from '../base/json.ts'
 import { readCredentials, withKey } from './credentials.ts'
-import { type Fields, numberAt, objectAt, readObject, textAt, urlAt } from './json-file.ts'
-import { isProviderKind, type ProviderKind, providerKinds } from './kind.ts'
+import { type Fields, numberAt, objectAt, parseObject, textAt, urlAt } from './json-file.ts'
+import {
+  isAzure,
+  isProviderKind,
+  ownAddress,
+  type ProviderKind,
+  printable,
+  providerKinds,
+  sameHost,
+} from './kind.ts'
+import { type ConfigTexts, ownFolder, type ProjectConfig, projectConfig, textsIn } from './project-config.ts'
 import type { Surroundings } from './surroundings.ts'
 
 /** One entry of `llm.providers`, with its key where one is written down for it. */
@@ -30,45 +39,102 @@ export interface Config {
   readonly raw: Readonly<Record<string, unknown>>
 }
 
-/** Where config lies: `OPENRATH_HOME`, or `.openrath` in the current folder if there is one, or `.openrath` at home. */
-export function configFolder({ env, cwd, home, files }: Surroundings): string {
-  const named = env.OPENRATH_HOME
-  if (named) {
-    const folder = named.replace(/^~(?=\/|$)/, home)
-    if (files.stat(folder)?.isDirectory === false) {
-      throw new RathError(
-        'config-malformed',
-        `OPENRATH_HOME is ${show(named)}, which is a file. Set it to a folder, or unset it to use ${join(home, '.openrath')}.`,
-      )
-    }
-    return folder
-  }
-  const here = join(cwd, '.openrath')
-  return files.stat(here)?.isDirectory ? here : join(home, '.openrath')
+/**
+ * Reads `config.json` and `credentials.json` of `OPENRATH_HOME`, or of `.openrath` in the current folder where there is a config, or of
+ * `.openrath` at home. None needs to exist. One in the current folder is refused with `config-untrusted` until the user has agreed to it,
+ * and passed over once the user has said no.
+ */
+export function readConfig(surroundings: Surroundings): Config {
+  const project = projectConfig(surroundings)
+  if (project?.answer === 'agreed') return parseConfig(project.folder, project.texts, surroundings)
+  if (project && project.answer === undefined) throw untrusted(project)
+  const folder = ownFolder(surroundings)
+  return parseConfig(folder, textsIn(folder, surroundings), surroundings)
 }
 
-/** Reads `config.json` and `credentials.json` of the folder that counts. Neither needs to exist. */
-export function readConfig(surroundings: Surroundings): Config {
-  const folder = configFolder(surroundings)
+/** For those who do without the config: one that nobody has agreed to says nothing. */
+export function readAgreedConfig(surroundings: Surroundings): Config {
+  const project = projectConfig(surroundings)
+  return project && project.answer === undefined
+    ? parseConfig(project.folder, { config: undefined, credentials: undefined }, surroundings)
+    : readConfig(surroundings)
+}
+
+export function parseConfig(folder: string, texts: ConfigTexts, surroundings: Surroundings): Config {
   const path = join(folder, 'config.json')
-  const raw = readObject(path, surroundings) ?? {}
-  const keys = readCredentials(join(folder, 'credentials.json'), surroundings)
+  const raw = parseObject(path, texts.config) ?? {}
+  const keys = readCredentials(join(folder, 'credentials.json'), texts.credentials, surroundings)
   const problems: Problem[] = []
   const llm = objectAt(raw, 'llm', 'llm', problems)
   const listed = objectAt(llm, 'providers', 'llm.providers', problems)
-  const providers = Object.keys(listed).map(name =>
+  const written = Object.keys(listed).map(name =>
     readProvider(name, objectAt(listed, name, `llm.providers.${name}`, problems), path, problems),
   )
   const defaultProvider = textAt(llm, 'default_provider', 'llm.default_provider', problems)
   refuse('config-malformed', `${path} cannot be used`, problems)
-  warnIfExposed(path, providers, surroundings)
+  warnIfExposed(path, written, surroundings)
+  const providers = written.map(provider => withKey(provider, keys))
+  refuse('config-malformed', `${path} cannot be used`, providers.flatMap(misnamed))
   return {
     folder,
     paths: [path, keys.path],
     ...(defaultProvider !== undefined && { defaultProvider }),
-    providers: providers.map(provider => withKey(provider, keys)),
+    providers,
     raw,
   }
+}
+
+/** What a project's config would decide, one line each, for whoever is asked to agree to it. Keys are not shown. */
+export function decisionsOf({ folder, texts }: ProjectConfig, surroundings: Surroundings): string[] {
+  const config = parseConfig(folder, texts, { ...surroundings, warn: () => {} })
+  const presets = isPlainObject(config.raw.memory) ? config.raw.memory.providers : undefined
+  return [
+    ...config.providers.map(provider => describe(provider, config)),
+    ...Object.entries(isPlainObject(presets) ? presets : {}).map(([name, preset]) => {
+      const { backend_kind: backend = 'local', path } = isPlainObject(preset) ? preset : {}
+      return `memory ${show(name)}: ${show(backend)}${path === undefined ? '' : ` in ${show(path)}`}`
+    }),
+  ]
+}
+
+function describe(
+  { name, kind, model, baseURL, apiKey }: ConfigProvider,
+  { defaultProvider }: Config,
+): string {
+  const isDefault = name === defaultProvider ? ' (the default)' : ''
+  const host = URL.parse(baseURL ?? ownAddress(kind) ?? '')?.host ?? 'the address in your environment'
+  const key =
+    apiKey === undefined ? 'your key for that host' : apiKey === '' ? 'no key' : 'a key from these files'
+  return `provider ${show(name)}${isDefault}: ${model ? `${show(model)}, ` : ''}sent to ${host} with ${key}`
+}
+
+function untrusted(project: ProjectConfig): RathError {
+  return new RathError(
+    'config-untrusted',
+    `${project.path} came with this folder, and it could send what you say and your files to a server of its choice. ` +
+      'See what it decides, and agree to it once, with: npx rath trust (rath trust --yes where there is no terminal). ' +
+      'With rath trust --no your own config is used instead.',
+    { data: { path: project.path, digest: project.digest } },
+  )
+}
+
+/** A provider that is named after a kind is of that kind, and at its own address: `openai/gpt-5.5` must be what it says. */
+function misnamed({ name, kind, baseURL }: ConfigProvider): Problem[] {
+  const path = `llm.providers.${name}`
+  if (!/^[ -~]+$/.test(name)) {
+    return [{ path, message: 'a name has printable ASCII characters only, since others look like them' }]
+  }
+  const plainName = name.toLowerCase().replace(/[^a-z0-9]/g, '')
+  const taken = providerKinds.find(one => one.replace('-', '') === plainName)
+  if (taken === undefined || (name === kind && isAtHome(kind, baseURL))) return []
+  const where = baseURL === undefined ? '' : ` at ${printable(baseURL)}`
+  const message = `is named like the kind ${taken}, and is ${kind}${where}. Call it otherwise, such as "my-${taken}"`
+  return [{ path, message }]
+}
+
+function isAtHome(kind: ProviderKind, baseURL: string | undefined): boolean {
+  if (baseURL === undefined || kind === 'openai-compatible') return true
+  return kind === 'azure' ? isAzure(baseURL) : sameHost(baseURL, ownAddress(kind))
 }
 
 /** A provider by name, or the default one: `llm.default_provider`, or the only one there is. */

@@ -1,5 +1,5 @@
 import { RathError, show } from '../base/errors.ts'
-import { type Config, type ConfigProvider, readConfig } from './config.ts'
+import { type Config, type ConfigProvider, readAgreedConfig, readConfig } from './config.ts'
 import { type EnvironmentSays, environmentSays } from './environment.ts'
 import { guessKind, isAzure, ownAddress, type ProviderKind, printable, sameHost } from './kind.ts'
 import { type Provider, secretsOf } from './provider.ts'
@@ -108,7 +108,7 @@ class Search {
 
   /** The entry of the config file that stands for this kind: the default one if it fits, else the first that does. */
   #entry(): ConfigProvider | undefined {
-    this.#config ??= readConfig(this.#surroundings)
+    this.#config ??= readAgreedConfig(this.#surroundings)
     const { providers, defaultProvider } = this.#config
     const fitting = providers.filter(entry => entry.kind === this.#kind)
     return fitting.find(entry => entry.name === defaultProvider) ?? fitting[0]
@@ -132,8 +132,8 @@ class Search {
       ...(apiKey === undefined ? [keyName] : []),
       ...(baseURL === undefined && this.#own === undefined ? [hostName] : []),
     ]
-    this.#entry()
-    const { paths, providers } = this.#config as Config
+    // A config that nobody has agreed to may have what is missing, and is refused by name here.
+    const { paths, providers } = readConfig(this.#surroundings)
     const listed = providers.map(entry => `${show(entry.name)} (${entry.kind})`).join(', ') || 'none'
     return new RathError(
       'credentials-missing',

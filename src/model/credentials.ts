@@ -1,6 +1,6 @@
 import { RathError, show } from '../base/errors.ts'
 import { type Problem, refuse } from '../base/json.ts'
-import { objectAt, readObject, textAt, urlAt } from './json-file.ts'
+import { objectAt, parseObject, textAt, urlAt } from './json-file.ts'
 import { printable, sameHost } from './kind.ts'
 import type { Surroundings } from './surroundings.ts'
 
@@ -10,8 +10,12 @@ export interface Credentials {
 }
 
 /** `{ "providers": { name: { "api_key", "base_url" } } }`: a key that is not for the provider's own host names its host. */
-export function readCredentials(path: string, surroundings: Surroundings): Credentials {
-  const raw = readObject(path, surroundings)
+export function readCredentials(
+  path: string,
+  text: string | undefined,
+  surroundings: Surroundings,
+): Credentials {
+  const raw = parseObject(path, text)
   if (raw === undefined) return { path, providers: {} }
   const mode = surroundings.files.stat(path)?.mode
   if (mode !== undefined && (mode & 0o077) !== 0) {

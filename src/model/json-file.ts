@@ -6,7 +6,10 @@ export type Fields = Readonly<Record<string, unknown>>
 
 /** The object in a JSON file; nothing when there is no file. */
 export function readObject(path: string, { files }: Surroundings): Fields | undefined {
-  const text = readText(path, files)
+  return parseObject(path, readText(path, files))
+}
+
+export function parseObject(path: string, text: string | undefined): Fields | undefined {
   if (text === undefined) return undefined
   let value: unknown
   try {
@@ -27,7 +30,8 @@ export function readObject(path: string, { files }: Surroundings): Fields | unde
   })
 }
 
-function readText(path: string, files: Surroundings['files']): string | undefined {
+/** The text of a file; nothing when there is none. */
+export function readText(path: string, files: Surroundings['files']): string | undefined {
   try {
     return files.read(path)
   } catch (error) {

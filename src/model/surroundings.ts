@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, realpathSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 
 /** What is read of the machine to find models and keys. */
@@ -16,6 +16,8 @@ export interface Files {
   read(path: string): string | undefined
   /** What lies at a path, and its permission bits where the system has such; nothing when there is nothing. */
   stat(path: string): { readonly isDirectory: boolean; readonly mode?: number } | undefined
+  /** A path without links; nothing when there is nothing. Where it is missing, paths are taken as they are. */
+  real?(path: string): string | undefined
 }
 
 /** The surroundings of this process. */
@@ -30,6 +32,7 @@ export function processSurroundings(): Surroundings {
 }
 
 const nodeFiles: Files = {
+  real: path => orNothing(() => realpathSync(path)),
   read: path => orNothing(() => readFileSync(path, 'utf8')),
   stat: path =>
     orNothing(() => {

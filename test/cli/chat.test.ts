@@ -1,7 +1,12 @@
-import { existsSync } from 'node:fs'
-import { basename, join } from 'node:path'
-import { expect, test } from 'vitest'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
 import { sha256 } from '../../src/base/digest.ts'
+import { RathError } from '../../src/base/errors.ts'
+import { choosePlace } from '../../src/cli/chat/place.ts'
+import { isolatedBackend } from '../../src/sandbox/drivers/isolated/driver.ts'
+import type { SandboxBackend } from '../../src/sandbox/spec.ts'
 import { Session } from '../../src/session/session.ts'
 import { Project, visible } from './make.ts'
 
@@ -195,4 +200,52 @@ test('without a terminal the lines of standard input are the conversation', () =
   const { status, stdout } = project.run({ args: chat(), input: 'hi\ncount\n' })
   expect(status).toBe(0)
   expect(stdout).toBe('Hello.\nYou have said 2 things.\n')
+})
+
+const { available } = (await isolatedBackend().probe?.()) ?? { available: false }
+if (!available) console.warn('Nothing can be isolated here: that a chat is by default is not tested.')
+
+test.runIf(available)('commands of a chat are isolated, unless they are to run as you', () => {
+  const outside = join(mkdtempSync(join(tmpdir(), 'rath-outside-')), 'secret.txt')
+  onTestFinished(() => rmSync(dirname(outside), { recursive: true, force: true }))
+  writeFileSync(outside, 'outside-of-the-folder\n')
+  const reading = `import { scripted } from 'openrath/testing'
+export default scripted(({ messages }) => {
+  const last = messages.at(-1)
+  if (last?.role === 'tool') return 'Read: ' + JSON.stringify(last.outcome)
+  return { toolCalls: [{ name: 'run_shell_command', args: { cmd: 'cat ${outside}' } }] }
+})
+`
+  const project = new Project({ 'model.ts': reading })
+  const ask = (...args: string[]) =>
+    project.run({ args: ['chat', '-m', 'model.ts', '--yes', ...args], input: 'read it\n' })
+  const isolated = ask()
+  expect(isolated.stderr).toContain('Commands run isolated: they see this folder')
+  expect(isolated.stdout).toContain('Read: ')
+  expect(isolated.stdout).not.toContain('outside-of-the-folder')
+  const local = ask('--local')
+  expect(local.stderr).toContain('Going on with')
+  expect(local.stderr).toContain('Commands run local: on this machine as you')
+  expect(local.stdout).toContain('outside-of-the-folder')
+  expect(ask('--isolated').stdout).not.toContain('outside-of-the-folder')
+  expect(ask('--local', '--isolated').status).toBe(2)
+})
+
+test.runIf(available)('a branch is gone on with only where its files are', () => {
+  const project = new Project({ 'model.ts': model })
+  project.run({ args: chat('--local', '--yes'), input: '/fork try\nwrite it\n/switch main\n' })
+  const { stderr } = project.run({ args: chat('--yes'), input: '/switch try\n' })
+  expect(stderr).toContain('Start the chat as you did then, with rath chat --local.')
+})
+
+test('a chat says why its commands are not isolated, and whoever asks for it gets an error', async () => {
+  const refusing: SandboxBackend = {
+    ...isolatedBackend(),
+    open: () => Promise.reject(new RathError('sandbox-unavailable', 'bubblewrap is missing')),
+  }
+  const place = await choosePlace(refusing, '/project', {})
+  expect(place).toMatchObject({ backend: 'local', spec: '/project' })
+  expect(place.said).toContain('They could not be isolated: bubblewrap is missing')
+  for (const options of [{ isolated: true }, { allow: ['example.com'] }])
+    await expect(choosePlace(refusing, '/project', options)).rejects.toThrow('bubblewrap is missing')
 })

@@ -423,6 +423,7 @@ test('the table of error codes is closed, with the retry and blame of each', () 
     'credentials-mixed': ['never', 'caller'],
     'credentials-exposed': ['never', 'caller'],
     'config-malformed': ['never', 'caller'],
+    'config-untrusted': ['never', 'caller'],
     'script-mismatch': ['never', 'caller'],
     'recording-missing': ['never', 'caller'],
     'missing-package': ['never', 'caller'],

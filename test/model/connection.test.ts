@@ -4,8 +4,8 @@ import { connect } from '../../src/model/connection.ts'
 import { Provider } from '../../src/model/provider.ts'
 import { config, place } from './places.ts'
 
-const here = '/project/.openrath/config.json'
-const keys = '/project/.openrath/credentials.json'
+const here = '/home/ann/.openrath/config.json'
+const keys = '/home/ann/.openrath/credentials.json'
 const openai = 'https://api.openai.com/v1'
 const evil = 'https://evil.example/v1'
 

@@ -8,7 +8,7 @@ import { fakeSdk, finish } from './fake-sdk.ts'
 import { config, place } from './places.ts'
 import { wireServer } from './wire-server.ts'
 
-const here = '/project/.openrath/config.json'
+const here = '/home/ann/.openrath/config.json'
 
 describe('a name', () => {
   const named = (name: string | undefined, env = {}, files = {}) =>

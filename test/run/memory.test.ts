@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Compressor } from '../../src/flow/compressor.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import type { MemoryStore } from '../../src/memory/spec.ts'
+import { keepAnswer, projectConfig } from '../../src/model/project-config.ts'
+import { processSurroundings } from '../../src/model/surroundings.ts'
 import type { RecallPolicy } from '../../src/run/memory/recall-policy.ts'
 import type { Session } from '../../src/session/session.ts'
 import { scripted } from '../../src/testing/scripted.ts'
@@ -57,12 +59,16 @@ describe('the memory of an agent', () => {
     const config = { memory: { providers: { team: { backend_kind: 'local', name: 'team' } } } }
     writeFileSync(join(cwd, '.openrath/config.json'), JSON.stringify(config))
     const program = join(import.meta.dirname, 'memory/remember.ts')
-    const env = { ...process.env, OPENRATH_HOME: '' }
+    const home = folder()
+    const env = { ...process.env, OPENRATH_HOME: '', HOME: home }
     const run = (...args: string[]) =>
       execFileSync(process.execPath, [program, ...args], { cwd, env, encoding: 'utf8' })
     run('local', 'remember', tea)
     expect(run('local', 'recall', question)).toBe(`${tea}\n`)
-    // A preset of the config file: another store.
+    // A preset of the config file, once the user has agreed to it: another store.
+    expect(() => run('team', 'recall', question)).toThrow('config-untrusted')
+    const where = { ...processSurroundings(), env: {}, cwd: realpathSync(cwd), home }
+    keepAnswer(projectConfig(where) as never, 'agreed', where)
     expect(run('team', 'recall', question)).toBe('')
     run('team', 'remember', 'Ada drinks cocoa with the team in the morning.')
     expect(run('team', 'recall', question)).toContain('cocoa')

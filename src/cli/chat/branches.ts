@@ -1,8 +1,11 @@
 import { basename } from 'node:path'
 import { sha256 } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
+import { canonicalJson } from '../../base/json.ts'
+import { isPlacedFolder, rootLane } from '../../session/lane.ts'
 import type { Session } from '../../session/session.ts'
 import type { Store } from '../../store/spec.ts'
+import type { ChatPlace } from './place.ts'
 
 export const mainBranch = 'main'
 
@@ -11,10 +14,12 @@ export class ChatBranches {
   readonly #sessions: Store['sessions']
   readonly #prefix: string
   readonly #folder: string
+  readonly #place: ChatPlace
 
-  constructor(sessions: Store['sessions'], folder: string) {
+  constructor(sessions: Store['sessions'], folder: string, place: ChatPlace) {
     this.#sessions = sessions
     this.#folder = folder
+    this.#place = place
     const name = basename(folder).replace(/[^\w.-]+/g, '-') || 'root'
     this.#prefix = `chat/${name}-${sha256(folder).slice(0, 6)}`
   }
@@ -23,12 +28,28 @@ export class ChatBranches {
   async load(branch: string): Promise<Session | undefined> {
     try {
       const session = await this.#sessions.get(this.#tag(branch))
-      const { backend, spec } = session.placement ?? {}
-      return backend === 'local' && spec === this.#folder ? session : undefined
+      const { backend = '', spec } = session.placement ?? {}
+      const path = typeof spec === 'object' ? spec.path : spec
+      if (!/^(local|isolated)$/.test(backend) || path !== this.#folder) return undefined
+      return this.#moved(session, branch)
     } catch (error) {
       if (error instanceof RathError && error.code === 'unknown-session') return undefined
       throw error
     }
+  }
+
+  /** As the chat was started this time. A branch with files of its own stays where these are. */
+  #moved(session: Session, branch: string): Session {
+    const { backend, spec } = this.#place
+    const { placement, lineage } = session
+    if (canonicalJson([placement?.backend, placement?.spec]) === canonicalJson([backend, spec]))
+      return session
+    if (isPlacedFolder(lineage.lane ?? rootLane)) return session.to(backend, spec)
+    const before = JSON.stringify(placement?.spec)
+    throw new RathError(
+      'placement-conflict',
+      `The branch ${branch} was made where commands run ${placement?.backend} in ${before}, and its files are there. Start the chat as you did then, with rath chat --${placement?.backend}.`,
+    )
   }
 
   /** The branch that was last worked on. */

@@ -80,11 +80,11 @@ export const chatCommands: Readonly<Record<string, ChatCommand>> = {
       if (asked < 1) return output.print('There is nothing to take back.')
       const undone = session.chunks.slice(asked)
       const calls = undone.filter(chunk => chunk.kind === 'tool-result')
-      const { spec } = session.placement ?? {}
+      const { backend = 'local', spec } = session.placement ?? {}
       // A rewound session gets files of its own; one that worked in the folder itself goes on there.
       const isInFolder = isPlacedFolder(session.lineage.lane ?? rootLane)
       const rewound = session.rewind(asked - 1)
-      const before = isInFolder ? rewound.to('local', spec) : rewound
+      const before = isInFolder ? rewound.to(backend, spec) : rewound
       const tree = calls.find(chunk => chunk.before !== undefined)?.before
       if (isInFolder && tree !== undefined) await runtime.places.restore({ session: before }, tree)
       await chat.goTo(before)

@@ -13,12 +13,15 @@ import { count, duration, plain } from '../text.ts'
 import { AnswerPrinter } from './answer-print.ts'
 import { ChatBranches, mainBranch } from './branches.ts'
 import { chatCommands } from './chat-commands.ts'
+import type { ChatPlace } from './place.ts'
 
 export interface ChatOptions {
   readonly runtime: Runtime
   readonly output: Output
   /** Where the agent works. */
   readonly folder: string
+  /** How its commands are kept in that folder, and the sentence that says so. */
+  readonly place: ChatPlace
   readonly model?: ModelLike
   readonly prompt?: string
   /** Leaves the conversation that is there. */
@@ -48,12 +51,12 @@ export class Chat {
   #isLeaving = false
 
   constructor(options: ChatOptions) {
-    const { runtime, output, folder, model, prompt = usualPrompt, asks } = options
+    const { runtime, output, folder, place, model, prompt = usualPrompt, asks } = options
     this.#options = options
     this.runtime = runtime
     this.output = output
-    this.branches = new ChatBranches(runtime.sessions, folder)
-    this.session = Session.create('empty').to('local', folder)
+    this.branches = new ChatBranches(runtime.sessions, folder, place)
+    this.session = Session.create('empty').to(place.backend, place.spec)
     const rules = { approval: [{ tool: asked, reason: 'The agent wants to do this:' }] }
     this.#agent = new Agent(prompt, {
       name: 'chat',
@@ -101,7 +104,20 @@ export class Chat {
         )
       }
     }
-    this.output.tell(`${this.#agent.model.id} in ${this.#options.folder}. /help says what else there is.`)
+    this.output.tell(
+      `${this.#agent.model.id}${this.#address()} in ${this.#options.folder}. /help says what else there is.`,
+    )
+    this.output.tell(this.#options.place.said)
+  }
+
+  /** Where what is said goes to, by whose word; a model whose key is missing says so when it is asked. */
+  #address(): string {
+    try {
+      const { address, source } = this.#agent.model.credentials?.() ?? {}
+      return address ? ` at ${URL.parse(address)?.host}, by ${source},` : ''
+    } catch {
+      return ''
+    }
   }
 
   async #turn(said: string): Promise<void> {

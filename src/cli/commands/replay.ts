@@ -7,6 +7,7 @@ import type { Output } from '../output.ts'
 import { whileWorking } from '../progress.ts'
 import { openRuntime } from '../run-runtime.ts'
 import { count, indent, oneLine, plain } from '../text.ts'
+import { askAboutConfig } from '../trust.ts'
 import { rowOf, workflowOf } from './resume.ts'
 
 interface Options extends StoreOption, JsonOption {
@@ -40,6 +41,7 @@ export function define(command: Command, output: Output): void {
 
 async function replay(name: string, options: Options, output: Output): Promise<number> {
   const row = await rowOf(name, options)
+  if (!options.json) await askAboutConfig(output)
   const { workflow } = await workflowOf(row, options)
   await using runtime = openRuntime(options)
   const report = await whileWorking(output, 'replaying', () =>

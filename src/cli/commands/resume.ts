@@ -8,6 +8,7 @@ import { findRun } from '../names.ts'
 import type { Output } from '../output.ts'
 import { openRuntime } from '../run-runtime.ts'
 import { openToRead } from '../runtime.ts'
+import { askAboutConfig } from '../trust.ts'
 import { loadModel, loadWorkflow } from '../workflow-file.ts'
 
 export interface ResumeOptions extends StoreOption, JsonOption, DriveOptions {
@@ -38,6 +39,7 @@ export function define(command: Command, output: Output): void {
 /** Goes on with a run. What is on record is not done again. */
 export async function resume(name: string, options: ResumeOptions, output: Output): Promise<number> {
   const row = await rowOf(name, options)
+  if (!options.json) await askAboutConfig(output)
   const { workflow } = await workflowOf(row, options)
   if (options.model !== undefined) workflow.to(await loadModel(options.model))
   await using runtime = openRuntime(options)

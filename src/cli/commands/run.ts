@@ -10,6 +10,7 @@ import { UsageError } from '../errors.ts'
 import { findRun } from '../names.ts'
 import type { Output } from '../output.ts'
 import { openRuntime } from '../run-runtime.ts'
+import { askAboutConfig } from '../trust.ts'
 import { loadModel, loadWorkflow } from '../workflow-file.ts'
 
 interface Options extends StoreOption, JsonOption, DriveOptions {
@@ -48,6 +49,7 @@ export function define(command: Command, output: Output): void {
 }
 
 async function runFile(file: string, words: string[], options: Options, output: Output): Promise<number> {
+  if (!options.json) await askAboutConfig(output)
   const { workflow, module } = await loadWorkflow(file, options.export)
   if (options.model !== undefined) workflow.to(await loadModel(options.model))
   await using runtime = openRuntime(options)

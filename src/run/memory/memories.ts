@@ -70,7 +70,7 @@ export class Memories {
 
   #resolve(memory: MemorySpec | MemoryBackend): { backend: MemoryBackend; spec: JsonObject | undefined } {
     if (typeof memory === 'string') {
-      const preset = memoryPreset(memory)
+      const preset = memoryPreset(memory, this.registry.names.includes(memory))
       return preset === undefined
         ? { backend: this.registry.get(memory), spec: undefined }
         : this.#resolve(preset)
