@@ -1,6 +1,7 @@
 import { RathError, show } from '../base/errors.ts'
 import { currentContext } from '../run/context.ts'
 import type { ChunkInput } from '../session/chunk.ts'
+import { checkOnConflict, type OnConflict } from '../session/files.ts'
 import { commonLane, type Lane, rootLane } from '../session/lane.ts'
 import { onLane } from '../session/lineage.ts'
 import { Session, sessionOf, valueFrom } from '../session/session.ts'
@@ -13,6 +14,13 @@ import { Workflow } from './workflow.ts'
  * them or makes another.
  */
 export type Join = 'merge' | 'first' | Judge | JoinBranches
+
+export interface JoinOptions {
+  /** `merge` by default. */
+  readonly join?: Join
+  /** What becomes of files that the branches changed differently, as in `session.merge`; `refuse` by default. */
+  readonly onConflict?: OnConflict
+}
 
 /** Any workflow. Written without its call signature, so that an editor knows the parameters of a function in its place. */
 export type Judge = Pick<Workflow, 'forward' | 'compile'>
@@ -32,14 +40,18 @@ export type JoinBranches = (
  * The one session after a fan-out, back on the branch that was forked. What is left out, because it was dropped, cancelled or not
  * picked, stays in the lineage, its cost is counted, and why it is gone is on the record.
  */
-export async function joinBranches(session: Session, ended: readonly Ended[], join: Join): Promise<Session> {
+export async function joinBranches(
+  session: Session,
+  ended: readonly Ended[],
+  { join = 'merge', onConflict = 'refuse' }: JoinOptions,
+): Promise<Session> {
   const kept = ended.filter(hasSession)
   const sessions = kept.map(end => end.session)
-  const joined = await together(session, kept, join)
+  const joined = await together(session, kept, join, onConflict)
   const picked = sessions.indexOf(joined)
   const isPick = picked >= 0
   const others = [...leftOut(joined, sessions, join), ...ended.flatMap(partials)]
-  const whole = isPick || others.length > 0 ? await without(joined, others, session) : joined
+  const whole = isPick || others.length > 0 ? await without(joined, others, session, onConflict) : joined
   const chunks = [
     ...(isPick && ended.length > 1 ? [verdict((kept[picked] as Ended).label, joined, join)] : []),
     ...ended.flatMap(failureChunks),
@@ -52,28 +64,35 @@ async function together(
   session: Session,
   kept: readonly (Ended & { session: Session })[],
   join: Join,
+  onConflict: OnConflict,
 ): Promise<Session> {
   const sessions = kept.map(end => end.session)
   if (join === 'first') return kept.find(end => end.isFirst)?.session as Session
-  if (join === 'merge') return merged(session, sessions)
-  if (join instanceof Workflow) return join(await merged(session, sessions))
+  if (join === 'merge') return merged(session, sessions, onConflict)
+  if (join instanceof Workflow) return join(await merged(session, sessions, onConflict))
   const labels = kept.map(end => end.label)
   const made: unknown = await (join as JoinBranches)(sessions, { session, labels })
   if (made instanceof Session) return made
   throw new RathError('invalid-argument', `A join must return a Session, not ${show(made)}.`)
 }
 
-function merged(session: Session, branches: readonly Session[]): Promise<Session> {
+function merged(session: Session, branches: readonly Session[], onConflict: OnConflict): Promise<Session> {
+  const options = { onConflict, ...signed() }
   const near = branches.map(branch => broughtTo(session, branch))
   const [first, ...rest] = near
   if (first === undefined) return Promise.resolve(session)
-  return meetAt(session, near) ? first.merge(rest, signed()) : session.merge(near, signed())
+  return meetAt(session, near) ? first.merge(rest, options) : session.merge(near, options)
 }
 
-function without(joined: Session, others: readonly Session[], session: Session): Promise<Session> {
+function without(
+  joined: Session,
+  others: readonly Session[],
+  session: Session,
+  onConflict: OnConflict,
+): Promise<Session> {
   const [ours, ...rest] = [joined, ...others].map(one => broughtTo(session, one)) as [Session, ...Session[]]
   const parties = meetAt(session, [ours, ...rest]) ? rest : [...rest, session]
-  return ours.merge(parties, { policy: 'ours', ...signed() })
+  return ours.merge(parties, { policy: 'ours', onConflict, ...signed() })
 }
 
 /** A session from elsewhere is merged where it was forked: it does not take the work of the others with it, nor their files. */
@@ -135,7 +154,8 @@ function signed(): { by?: string } {
   return by === undefined ? {} : { by }
 }
 
-export function checkJoin(join: unknown, what: string): void {
+export function checkJoin({ join = 'merge', onConflict }: JoinOptions, what: string): void {
+  checkOnConflict(onConflict, what)
   if (join === 'merge' || join === 'first' || typeof join === 'function') return
   throw new RathError(
     'invalid-argument',

@@ -6,12 +6,10 @@ import type { PendingSession } from '../run/pending-session.ts'
 import type { PartInput } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
 import { checkFanOut, type FanOutOptions, fanOut } from './fan-out.ts'
-import { checkJoin, type Join, joinBranches } from './join.ts'
+import { checkJoin, type JoinOptions, joinBranches } from './join.ts'
 import { type Layer, toWorkflow } from './layer.ts'
 
-export interface MapOptions<Item> extends FanOutOptions, CallOptions {
-  /** `merge` by default. */
-  readonly join?: Join
+export interface MapOptions<Item> extends FanOutOptions, JoinOptions, CallOptions {
   /** What an item is as a user message: a string as it is, anything else as JSON, by default. */
   readonly message?: (item: Item, index: number) => string | readonly PartInput[]
 }
@@ -26,9 +24,10 @@ export function map<Item>(
   layer: Layer,
   options: MapOptions<Item> = {},
 ): PendingSession {
-  const { join = 'merge', message = asMessage, limit, onFailure, ...callOptions } = options
+  const { join = 'merge', onConflict, message = asMessage, limit, onFailure, ...callOptions } = options
   const fan = { ...(limit !== undefined && { limit }), ...(onFailure !== undefined && { onFailure }) }
-  checkJoin(join, 'map')
+  const joining = { join, ...(onConflict !== undefined && { onConflict }) }
+  checkJoin(joining, 'map')
   checkFanOut(fan, 'map')
   const workflow = toWorkflow(layer, 'the layer of map')
   if (typeof items?.[Symbol.iterator] !== 'function') {
@@ -46,7 +45,7 @@ export function map<Item>(
       layer: workflow,
       input: (forks[i] as Session).user(message(item, i)),
     }))
-    return joinBranches(given, await fanOut(branches, join === 'first' ? 'first' : 'all', fan), join)
+    return joinBranches(given, await fanOut(branches, join === 'first' ? 'first' : 'all', fan), joining)
   }
   // The layer keeps the name under which the workflow around this call holds it.
   const around = currentContext()?.layer

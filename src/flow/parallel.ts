@@ -2,15 +2,12 @@ import { RathError, show } from '../base/errors.ts'
 import { isPlainObject } from '../base/json.ts'
 import type { Session } from '../session/session.ts'
 import { checkFanOut, type FanOutOptions, fanOut } from './fan-out.ts'
-import { checkJoin, type Join, joinBranches } from './join.ts'
+import { checkJoin, type Join, type JoinOptions, joinBranches } from './join.ts'
 import { type Layer, toWorkflow } from './layer.ts'
 import type { Needs } from './needs.ts'
 import { type Module, Workflow } from './workflow.ts'
 
-export interface ParallelOptions extends FanOutOptions {
-  /** `merge` by default. */
-  readonly join?: Join
-}
+export interface ParallelOptions extends FanOutOptions, JoinOptions {}
 
 /**
  * Layers side by side, each on a fork of the session, joined into one session again. In a record the forks are labelled by its keys, in
@@ -19,12 +16,11 @@ export interface ParallelOptions extends FanOutOptions {
 export class Parallel extends Workflow {
   readonly branches: ReadonlyMap<string, Workflow>
   readonly join: Join
-  readonly #options: FanOutOptions
+  readonly #options: ParallelOptions
   readonly #isLabelled: boolean
 
   constructor(branches: readonly Layer[] | Readonly<Record<string, Layer>>, options: ParallelOptions = {}) {
     super()
-    const { join = 'merge', ...rest } = options
     if (!Array.isArray(branches) && !isPlainObject(branches)) {
       throw new RathError(
         'invalid-argument',
@@ -35,13 +31,13 @@ export class Parallel extends Workflow {
     if (entries.length === 0) {
       throw new RathError('invalid-argument', 'new Parallel(…) needs at least one branch.')
     }
-    checkJoin(join, 'Parallel')
-    checkFanOut(rest, 'Parallel')
+    checkJoin(options, 'Parallel')
+    checkFanOut(options, 'Parallel')
     this.branches = new Map(
       entries.map(([key, layer]) => [key, toWorkflow(layer, `branch ${key} of Parallel`)]),
     )
-    this.join = join
-    this.#options = rest
+    this.join = options.join ?? 'merge'
+    this.#options = options
     this.#isLabelled = !Array.isArray(branches)
   }
 
@@ -73,6 +69,6 @@ export class Parallel extends Workflow {
     const forks = session.forks(this.#isLabelled ? layers.map(([label]) => label) : layers.length)
     const branches = layers.map(([label, layer], i) => ({ label, layer, input: forks[i] as Session }))
     const until = this.join === 'first' ? 'first' : 'all'
-    return joinBranches(session, await fanOut(branches, until, this.#options), this.join)
+    return joinBranches(session, await fanOut(branches, until, this.#options), this.#options)
   }
 }

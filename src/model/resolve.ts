@@ -24,7 +24,7 @@ export interface ResolvedModel extends Model {
   /** The name that it was asked for by. */
   readonly named?: string | undefined
   /** What it was made of, where that was a provider or a name. */
-  readonly provider?: Provider
+  readonly provider?: Provider | undefined
   /**
    * Where its key and address come from, without asking anybody; throws what the first request would. A model that was handed over
    * as an object sees to its own and has none of this.
@@ -56,19 +56,71 @@ export function resolveModel(like: ModelLike | undefined, options: ResolveOption
 }
 
 /**
- * The same for a part of a workflow, which may be called where somebody says what its name stands for (`createRuntime({ models })`): a
- * name that nothing here knows is refused when it is first asked.
+ * A model for a part of a workflow. A name, or no name, is looked up at the first call and by `compile().validate()`: until then the
+ * runtime (`createRuntime({ models })`), `to` or the environment may still say what it stands for.
  */
 export function resolveLater(like: ModelLike | undefined): ResolvedModel {
-  try {
-    return resolveModel(like)
-  } catch (error) {
-    const isUnknown = error instanceof RathError && error.code === 'unknown-model'
-    if (!isUnknown || typeof like !== 'string' || like === '') throw error
-    const refuse = (): never => {
-      throw error
+  return like === undefined || typeof like === 'string' ? new NamedModel(like) : resolveModel(like)
+}
+
+/** The model behind a name that is looked up late. Throws `unknown-model` where nothing here knows the name. */
+export function foundModel(model: ResolvedModel): ResolvedModel {
+  return model instanceof NamedModel ? model.find() : model
+}
+
+/** A lookup that succeeded is kept; one that failed is tried again, since what was missing may be there by then. */
+class NamedModel implements ResolvedModel {
+  readonly named: string | undefined
+  #found: ResolvedModel | undefined
+
+  constructor(named: string | undefined) {
+    this.named = named
+  }
+
+  find(): ResolvedModel {
+    this.#found ??= resolveModel(this.named)
+    return this.#found
+  }
+
+  get id(): string {
+    return this.#known?.id ?? (this.named || 'default model')
+  }
+
+  get settings(): ModelSettings {
+    return this.#known?.settings ?? {}
+  }
+
+  get retry(): RetryOptions | undefined {
+    return this.#known?.retry
+  }
+
+  get budget(): ProviderBudget | undefined {
+    return this.#known?.budget
+  }
+
+  get provider(): Provider | undefined {
+    return this.#known?.provider
+  }
+
+  credentials(): { source: string; address: string } {
+    return this.find().credentials?.() as { source: string; address: string }
+  }
+
+  async answer(request: ModelRequest, context: ModelContext): Promise<ModelAnswer> {
+    return this.find().answer(request, context)
+  }
+
+  toString(): string {
+    return this.id
+  }
+
+  get #known(): ResolvedModel | undefined {
+    try {
+      return this.find()
+    } catch {
+      // Whoever asks it hears why.
+      return undefined
     }
-    return { id: like, named: like, settings: {}, credentials: refuse, answer: async () => refuse() }
   }
 }
 

@@ -1,6 +1,6 @@
 import { RathError, show } from '../base/errors.ts'
 import { isPlainObject } from '../base/json.ts'
-import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resolve.ts'
+import { foundModel, type ModelLike, type ResolvedModel, resolveLater } from '../model/resolve.ts'
 
 /** What names of models stand for in a runtime; they go before the environment and the config file. */
 export class Models {
@@ -10,11 +10,11 @@ export class Models {
     if (!isPlainObject(given)) {
       throw new RathError('invalid-argument', `models is an object of models by name, not ${show(given)}.`)
     }
-    this.#byName = new Map(Object.entries(given).map(([name, like]) => [name, resolveModel(like)]))
+    this.#byName = new Map(Object.entries(given).map(([name, like]) => [name, resolveLater(like)]))
   }
 
-  /** The model to ask where a part of a workflow has this one. */
+  /** The model to ask where a part of a workflow has this one. Throws `unknown-model` where a name stands for nothing. */
   instead(model: ResolvedModel): ResolvedModel {
-    return this.#byName.get(model.named ?? '') ?? model
+    return foundModel(this.#byName.get(model.named ?? '') ?? model)
   }
 }

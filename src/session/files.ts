@@ -1,4 +1,5 @@
 import type { Digest } from '../base/digest.ts'
+import { RathError, show } from '../base/errors.ts'
 import type { Chunk, FileChange, MergeConflict } from './chunk.ts'
 import type { Lane } from './lane.ts'
 
@@ -58,6 +59,16 @@ export type Settlement =
   | 'markers'
   | { readonly content: string | Uint8Array | null; readonly by?: string }
   | { readonly take: 'ours' | 'theirs' | 'markers'; readonly by?: string }
+
+/** The option as it was given to `what`, checked. */
+export function checkOnConflict(onConflict: OnConflict = 'refuse', what: string): OnConflict {
+  const words: readonly unknown[] = ['refuse', 'ours', 'theirs', 'markers']
+  if (typeof onConflict === 'function' || words.includes(onConflict)) return onConflict
+  throw new RathError(
+    'invalid-argument',
+    `${what}: onConflict is 'refuse', 'ours', 'theirs', 'markers' or a function, not ${show(onConflict)}.`,
+  )
+}
 
 let provided: SessionFiles | undefined
 

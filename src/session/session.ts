@@ -6,7 +6,7 @@ import { foldAt, lengthOf } from './chain.ts'
 import type { Chunk, ChunkInput } from './chunk.ts'
 import { ChunkList } from './chunk-list.ts'
 import { diff, type SessionDiff } from './diff.ts'
-import type { OnConflict } from './files.ts'
+import { checkOnConflict, type OnConflict } from './files.ts'
 import { type ReadOptions, readSession } from './jsonl/read.ts'
 import { writeSession } from './jsonl/write.ts'
 import { checkOptions, type Lineage, type OperationOptions, shown } from './lineage.ts'
@@ -237,7 +237,12 @@ export class Session {
     const { policy = 'concat', onConflict, ...operation } = options
     const sessions: Session[] = [this, ...(Array.isArray(others) ? others : [others])]
     return wrap(
-      await merge(sessions.map(valueFrom), choice(policy, sessions), operation, checkOnConflict(onConflict)),
+      await merge(
+        sessions.map(valueFrom),
+        choice(policy, sessions),
+        operation,
+        checkOnConflict(onConflict, 'merge'),
+      ),
     )
   }
 
@@ -309,15 +314,6 @@ function choice(
     }))
     return policy(wrap(base ? rewind(first.value, base.index, {}) : create(undefined)), branches)
   }
-}
-
-function checkOnConflict(onConflict: OnConflict = 'refuse'): OnConflict {
-  const words: readonly unknown[] = ['refuse', 'ours', 'theirs', 'markers']
-  if (typeof onConflict === 'function' || words.includes(onConflict)) return onConflict
-  throw new RathError(
-    'invalid-argument',
-    `merge: onConflict is 'refuse', 'ours', 'theirs', 'markers' or a function, not ${show(onConflict)}.`,
-  )
 }
 
 function checkForkOptions(options: ForkOptions): ForkOptions {

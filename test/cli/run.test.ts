@@ -43,6 +43,20 @@ test('a class is made, an export is chosen by name, and input comes from standar
   expect(project.json<{ chunks: { by?: string }[] }>(['show', session]).chunks[1]?.by).toBe('Greeter/agent')
 })
 
+test('--model answers for agents that name none, where the environment has none either', () => {
+  const project = new Project({
+    'any.ts': `import { Agent } from 'openrath'\nexport default new Agent('Answer.', { builtins: false })\n`,
+    'm.ts': `import { scripted } from 'openrath/testing'\nexport default scripted(['From the file.'])\n`,
+  })
+  expect(project.rath('run', 'any.ts', '--model', './m.ts', 'hi')).toMatchObject({
+    status: 0,
+    stdout: 'From the file.\n',
+  })
+  const { status, stderr } = project.rath('run', 'any.ts', 'hi')
+  expect(status).toBe(1)
+  expect(stderr).toContain('No model was named.')
+})
+
 test('a file that is not there, or exports no workflow, is said in one line', () => {
   const project = greeting()
   expect(project.rath('run', 'nothing.ts')).toMatchObject({ status: 2, stdout: '' })

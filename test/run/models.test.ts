@@ -1,4 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Agent } from '../../src/flow/agent.ts'
 import { Compressor } from '../../src/flow/compressor.ts'
 import { Selector } from '../../src/flow/selector.ts'
@@ -11,6 +14,59 @@ import { ask, failureOf } from './make.ts'
 
 const name = 'openai/gpt-5.5'
 const store = await openStore('memory:')
+
+describe('a model that nothing here knows', () => {
+  const variables = ['OPENAI_DEFAULT_MODEL', 'ANTHROPIC_DEFAULT_MODEL', 'OPENRATH_HOME']
+  const before = Object.fromEntries(variables.map(name => [name, process.env[name]]))
+  const home = mkdtempSync(join(tmpdir(), 'openrath-home-'))
+  beforeEach(() => {
+    for (const name of variables) delete process.env[name]
+    process.env.OPENRATH_HOME = home
+  })
+  afterEach(() => {
+    for (const [name, value] of Object.entries(before)) {
+      if (value === undefined) delete process.env[name]
+      else process.env[name] = value
+    }
+  })
+
+  class Flow extends Workflow {
+    readonly agent = new Agent('Answer.', { builtins: false })
+    readonly selector = new Selector()
+    readonly compressor = new Compressor('Summarise.')
+    forward(session: Session) {
+      return this.agent(session)
+    }
+  }
+
+  it('is missed by the first call and by compile, and not where it is named', async () => {
+    const flow = new Flow()
+    expect(String(flow)).toContain('(agent): Agent(default model)')
+    expect(flow.compile().validate()).toMatchObject(
+      ['agent', 'selector', 'compressor'].map(path => ({ path, code: 'unknown-model' })),
+    )
+    const error = await failureOf(createRuntime({ store }).run(flow, ask()))
+    expect(error).toMatchObject({
+      code: 'unknown-model',
+      message: expect.stringContaining('No model was named'),
+    })
+  })
+
+  it('may be given between the two: by to, by the runtime, or by the environment', async () => {
+    expect((await createRuntime({ store }).run(new Flow().to(scripted(['a'])), ask())).text).toBe('a')
+    const models = { '': scripted(['b']) }
+    expect((await createRuntime({ store, models }).run(new Flow(), ask())).text).toBe('b')
+    const flow = new Flow()
+    process.env.OPENAI_DEFAULT_MODEL = 'gpt-5.5'
+    expect(flow.agent.model.id).toBe('openai/gpt-5.5')
+  })
+
+  it('is looked up at the first call in the models of a runtime too', async () => {
+    const runtime = createRuntime({ store, models: { fast: 'nowhere' } })
+    const agent = new Agent('Answer.', { model: 'fast', builtins: false })
+    expect(await failureOf(runtime.run(agent, ask()))).toMatchObject({ code: 'unknown-model' })
+  })
+})
 
 describe('the models of a runtime', () => {
   it('take the place of what a name stands for otherwise, and only there', async () => {

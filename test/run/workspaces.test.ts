@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Agent } from '../../src/flow/agent.ts'
+import { map } from '../../src/flow/map.ts'
 import { Parallel } from '../../src/flow/parallel.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { createRuntime, type Runtime } from '../../src/run/runtime.ts'
@@ -43,6 +44,59 @@ const writes = (path: string, content: string) => ({ name: 'write_workspace_file
 const runs = (cmd: string) => ({ name: 'run_shell_command', args: { cmd } })
 const results = (session: Session) =>
   session.chunks.filter((chunk): chunk is Chunk<'tool-result'> => chunk.kind === 'tool-result')
+
+describe('branches that change the same file differently', () => {
+  const bold = () => worker('bold', [writes('line.txt', 'bold\n')])
+  const calm = () => worker('calm', [writes('line.txt', 'calm\n')])
+  const settled = (session: Session) =>
+    session.chunks.flatMap(chunk => (chunk.kind === 'merge' ? (chunk.conflicts ?? []) : []))
+
+  it('are refused by Parallel and by map, unless onConflict settles it', async () => {
+    const both = { bold: bold(), calm: calm() }
+    await expect(runtime.run(new Parallel(both), start())).rejects.toMatchObject({ code: 'merge-conflict' })
+    const ours = new Parallel({ bold: bold(), calm: calm() }, { onConflict: 'ours' })
+    const out = await runtime.run(ours, start())
+    expect([read('line.txt'), settled(out)]).toMatchObject([
+      'bold\n',
+      [{ path: 'line.txt', settled: 'ours' }],
+    ])
+  })
+
+  it('are settled before a judge looks, by a function that says who decided', async () => {
+    const judge = new Agent('Judge.', { model: scripted(['Fine.']), builtins: false })
+    const onConflict = () => ({ content: 'both\n', by: 'ada' })
+    const out = await runtime.run(
+      new Parallel({ bold: bold(), calm: calm() }, { join: judge, onConflict }),
+      start(),
+    )
+    expect([read('line.txt'), out.text]).toEqual(['both\n', 'Fine.'])
+    expect(settled(out)).toMatchObject([{ settled: 'written', by: 'ada' }])
+  })
+
+  it('are settled by map too, which hands the option to nobody else', async () => {
+    const writer = new Agent('Write.', {
+      model: scripted(({ messages }) => {
+        const last = messages.at(-1)
+        const content = last?.role === 'user' && last.content[0]?.type === 'text' ? last.content[0].text : ''
+        return last?.role === 'tool' ? 'done' : { toolCalls: [writes('line.txt', content)] }
+      }),
+    })
+    const merge = (onConflict: 'refuse' | 'theirs') =>
+      map(start(), ['a', 'b'], writer, { onConflict, runtime })
+    await expect(merge('refuse')).rejects.toMatchObject({ code: 'merge-conflict' })
+    expect(settled(await merge('theirs'))).toMatchObject([{ path: 'line.txt', settled: 'theirs' }])
+    expect(read('line.txt')).toBe('b')
+  })
+
+  it('are refused by name when the option means nothing', () => {
+    expect(() => new Parallel([bold()], { onConflict: 'mine' as never })).toThrow(
+      "Parallel: onConflict is 'refuse'",
+    )
+    expect(() => map(start(), ['a'], bold(), { onConflict: 7 as never })).toThrow(
+      "map: onConflict is 'refuse'",
+    )
+  })
+})
 
 describe('an agent in a folder', () => {
   it('has on its record where each call ran, the trees around it and what it changed', async () => {

@@ -61,14 +61,15 @@ export const chatCommands: Readonly<Record<string, ChatCommand>> = {
     },
   },
   merge: {
-    usage: '/merge NAME',
-    purpose: 'bring what was said and the files of another branch into this one',
+    usage: '/merge NAME [ours|theirs|markers]',
+    purpose: 'bring what was said and the files of another branch into this one; the word settles conflicts',
     async run(chat, rest) {
-      const other = await named(chat, rest)
-      if (rest === chat.branch) return chat.output.print('That is the branch you are on.')
-      const merged = await chat.session.merge(other)
+      const [, name = rest, onConflict] = /^(.*?)\s+(ours|theirs|markers)$/.exec(rest) ?? []
+      const other = await named(chat, name)
+      if (name === chat.branch) return chat.output.print('That is the branch you are on.')
+      const merged = await mergedWith(chat.session, other, onConflict as 'ours' | undefined)
       await chat.goTo(merged)
-      chat.output.print(`${rest} is merged into ${chat.branch}: ${count(merged.length, 'chunk')}.`)
+      chat.output.print(`${name} is merged into ${chat.branch}: ${count(merged.length, 'chunk')}.`)
     },
   },
   undo: {
@@ -128,6 +129,23 @@ export const chatCommands: Readonly<Record<string, ChatCommand>> = {
     },
   },
   quit: { usage: '/quit', purpose: 'leave; rath chat goes on here', run: chat => chat.leave() },
+}
+
+/** Says how to settle a conflict in the words of the chat. */
+async function mergedWith(
+  session: Session,
+  other: Session,
+  onConflict: 'ours' | 'theirs' | 'markers' | undefined,
+): Promise<Session> {
+  try {
+    return await session.merge(other, onConflict ? { onConflict } : {})
+  } catch (error) {
+    if (!(error instanceof RathError) || error.code !== 'merge-conflict') throw error
+    const [first = ''] = error.message.split('\nMerge with onConflict')
+    throw new RathError(error.code, `${first}\nSettle them: /merge NAME ours, theirs or markers.`, {
+      data: error.data,
+    })
+  }
 }
 
 async function named(chat: Conversation, name: string): Promise<Session> {
