@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import type { Json } from '../base/json.ts'
 import type { Approve } from '../run/context.ts'
 import type { Session } from '../session/session.ts'
-import type { ApprovalDecision, ApprovalRequest } from '../tool/approval.ts'
+import { type ApprovalDecision, type ApprovalRequest, editProblem } from '../tool/approval.ts'
 import { callLines } from './call-print.ts'
 import { Lines } from './lines.ts'
 import type { Output } from './output.ts'
@@ -80,7 +80,10 @@ async function decide(request: ApprovalRequest, lines: Lines, output: Output): P
       case 'e':
       case 'edit': {
         const edit = await editArguments(request, lines, output)
-        if (edit !== undefined) return { verdict: 'edited', by, edit }
+        if (edit === undefined) break
+        const problem = await editProblem(request.tool, edit)
+        if (problem === undefined) return { verdict: 'edited', by, edit }
+        output.print(indent(plain(`That does not fit ${request.tool.name}: ${problem}`)))
         break
       }
       case 'w':

@@ -1,9 +1,11 @@
 import { onAbort } from '../base/abort.ts'
+import { digestOf } from '../base/digest.ts'
+import { RathError } from '../base/errors.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
 import { longestTimer } from '../base/time.ts'
 import type { Session } from '../session/session.ts'
 import type { JournalEntry } from '../store/spec.ts'
-import { type ApprovalDecision, type ApprovalRequest, checkDecision } from '../tool/approval.ts'
+import { type ApprovalDecision, type ApprovalRequest, checkDecision, editProblem } from '../tool/approval.ts'
 import { argumentsDigest, factsIn } from './approval-facts.ts'
 import { emit, type RunContext } from './context.ts'
 import { askedIn, type Outcome } from './entry.ts'
@@ -23,6 +25,9 @@ export async function askPerson(
   const digest = argumentsDigest(tool.name, args)
   const { approveWithin = Infinity, run } = context
   const until = approveWithin === Infinity ? undefined : Date.now() + approveWithin
+  // Whoever decides elsewhere has no tool to check an edit with.
+  const schema = digestOf(tool.parameters)
+  run.door.define(schema, () => tool.parameters)
   const passed = await run.door.pass(
     {
       kind: 'approval',
@@ -32,7 +37,7 @@ export async function askPerson(
       rule: 'read',
       by: context.by,
       id: approval,
-      facts: { question, digest, ...(until !== undefined && { until }) },
+      facts: { question, digest, schema, ...(until !== undefined && { until }) },
       anybody: true,
       mayBorrow: (outcome, entries) => isUsedUp(outcome, { session, tool: tool.name, args, place }, entries),
     },
@@ -84,7 +89,10 @@ async function answer(
   if (context.approve === undefined) throw context.run.park(open)
   const decision = Promise.resolve(context.approve(request))
   const decided = await (left === Infinity ? decision : orExpired(decision, left, request.signal))
-  return { at: Date.now(), ...checkDecision(decided, tool) }
+  const checked = checkDecision(decided, tool)
+  const problem = checked.verdict === 'edited' && (await editProblem(request.tool, checked.edit as Json))
+  if (problem) throw new RathError('invalid-argument', `The edit of ${tool} does not fit it: ${problem}`)
+  return { at: Date.now(), ...checked }
 }
 
 const expired: ApprovalDecision = Object.freeze({ verdict: 'expired' })

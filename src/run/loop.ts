@@ -224,7 +224,8 @@ class Loop {
       },
       ruled: (call, rule) => passRuling(call, rule, turn),
       around: (call, run) => passTool(call, run, turn),
-      onStart: ({ call }) => emit(context, { type: 'tool-call', call }),
+      // As it runs: an approver may have edited the arguments.
+      onStart: ({ call, args }) => emit(context, { type: 'tool-call', call: { ...call, args } }),
       onProgress: (callId, data) => emit(context, { type: 'tool-progress', callId, data }),
       onResult: record => {
         const { call, outcome } = record

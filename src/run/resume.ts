@@ -68,7 +68,7 @@ export async function resumeRun(
 async function goOn({ id, status, data: row }: RunRow, journal: Journal): Promise<RunSetup> {
   const { store } = journal
   const record = await loadRecord(id, store)
-  const { again, failed, ...data } = row
+  const { again, failed, asks: _, ...data } = row
   const hasFailed = status === 'failed' || failed === true
   const unfinished = unfinishedIn(record, Array.isArray(again) ? again : [])
   if (unfinished.length > 0) {
@@ -81,6 +81,7 @@ async function goOn({ id, status, data: row }: RunRow, journal: Journal): Promis
   const { reuse } = data
   return {
     id,
+    data,
     journal,
     record,
     // A run that was ended by a failure gets past it only by trying again; one that was cut off had dealt with its failures.

@@ -13,7 +13,7 @@ import { filesAfterTurn, type TurnName, wasCutOff } from './turn-files.ts'
 /** How a run is begun that is not simply a new one; see `runtime.run`, `resume` and `replay`. */
 export interface RunSetup {
   readonly id?: string
-  /** Facts for its row. */
+  /** Facts for its row; of a run that exists, those that are on it. */
   readonly data?: JsonObject
   /** Drives a run that exists. */
   readonly journal?: Journal
@@ -60,6 +60,7 @@ export class Run {
   readonly #facts: RunFacts
   readonly #setup: RunSetup
   readonly #parked = new Map<string, OpenApproval>()
+  #data: JsonObject
   #opening: Promise<Journal> | undefined
   #journal: Journal | undefined
   #active = 0
@@ -71,6 +72,7 @@ export class Run {
   constructor(facts: RunFacts, setup: RunSetup = {}) {
     this.#facts = facts
     this.#setup = setup
+    this.#data = setup.data ?? {}
     this.id = setup.id ?? newId()
     this.door =
       setup.door ??
@@ -191,12 +193,19 @@ export class Run {
   async #start(): Promise<Journal> {
     const store = await this.#facts.store()
     const input = await store.sessions.put(this.input as Session)
-    const { id, data } = this.#setup
+    const { id } = this.#setup
+    this.#data = {
+      workflow: this.#facts.workflow,
+      format: 1,
+      version,
+      ...this.#facts.limits(),
+      ...this.#data,
+    }
     const journal = await Journal.create(
       {
         id: this.id,
         input: input.id,
-        data: { workflow: this.#facts.workflow, format: 1, version, ...this.#facts.limits(), ...data },
+        data: this.#data,
         isFresh: id === undefined,
         lease: this.#facts.lease ?? usualLease,
       },
@@ -214,7 +223,8 @@ export class Run {
 
   async #close(journal: Journal, status: RunStatus, output: Session | undefined): Promise<void> {
     this.#isOver = true
-    journal.update({ status, release: true, ...(output && { output: output.id }) })
+    const data = status === 'waiting' ? { data: { ...this.#data, asks: [...this.#parked.keys()] } } : {}
+    journal.update({ status, release: true, ...data, ...(output && { output: output.id }) })
     try {
       await journal.settled()
     } finally {

@@ -14,7 +14,7 @@ export interface Fold {
   readonly tree: Digest | undefined
   /** The last answer that asked for tools, while its results may still come. */
   readonly turn: Chunk<'assistant'> | undefined
-  /** Questions that no later chunk has answered. */
+  /** Questions that no later chunk has answered, and whose call has no result and is still wanted. */
   readonly approvals: readonly Chunk<'approval'>[]
 }
 
@@ -37,10 +37,11 @@ function foldKind(before: Fold, chunk: Chunk): Fold {
     case 'placement':
       return { ...before, placement: chunk, tree: chunk.workspace?.tree }
     case 'tool-result':
+      return withTree(withoutQuestions(before, chunk.callId), chunk.tree)
     case 'merge':
-      return chunk.tree === undefined ? before : { ...before, tree: chunk.tree }
+      return withTree(before, chunk.tree)
     case 'assistant':
-      if (callsIn(chunk.content).length > 0) return { ...before, turn: chunk }
+      if (callsIn(chunk.content).length > 0) return { ...endTurn(before), turn: chunk }
       return endTurn(before)
     case 'user':
       return endTurn(before)
@@ -53,6 +54,21 @@ function foldKind(before: Fold, chunk: Chunk): Fold {
   }
 }
 
+function withTree(before: Fold, tree: Digest | undefined): Fold {
+  return tree === undefined ? before : { ...before, tree }
+}
+
+/** Nobody waits for the calls of a turn that is over, nor for an answer to what was asked about them. */
 function endTurn(before: Fold): Fold {
-  return before.turn === undefined ? before : { ...before, turn: undefined }
+  const rest = withoutQuestions(before)
+  return rest.turn === undefined ? rest : { ...rest, turn: undefined }
+}
+
+/** Without the questions about a call, or about any. */
+function withoutQuestions(before: Fold, callId?: string): Fold {
+  if (before.approvals.length === 0) return before
+  const approvals = before.approvals.filter(
+    open => open.callId === undefined || (callId !== undefined && open.callId !== callId),
+  )
+  return approvals.length === before.approvals.length ? before : { ...before, approvals }
 }

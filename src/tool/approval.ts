@@ -1,10 +1,11 @@
 import { digestOf } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
-import type { Json } from '../base/json.ts'
+import { isPlainObject, type Json } from '../base/json.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import type { ToolCallPart } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
 import type { Tool } from './spec.ts'
+import { ArgumentError } from './tool-error.ts'
 
 /** A call that waits for a person. */
 export interface ApprovalRequest {
@@ -59,6 +60,18 @@ export function checkDecision(decision: ApprovalDecision, tool: string): Approva
     refuse(`was made at ${show(at)}; \`at\` is milliseconds since the epoch.`)
   }
   return decision
+}
+
+/** What is wrong with arguments that a person wrote for a tool; nothing when they fit. */
+export async function editProblem(tool: Tool, edit: Json): Promise<string | undefined> {
+  if (!isPlainObject(edit)) return `the arguments must be an object, not ${show(edit)}.`
+  try {
+    await tool.parse(edit)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof ArgumentError)) return error instanceof Error ? error.message : show(error)
+    return error.problems.map(({ path, message }) => `${path}: ${message}`).join('; ')
+  }
 }
 
 const verdicts: readonly unknown[] = ['approved', 'rejected', 'edited', 'answered', 'expired']

@@ -11,7 +11,7 @@ import { denyByPolicy, type Permissions, permit, type Ruling, Rulings, refusedBy
 import type { AskFiles } from './policy/path-root.ts'
 import type { Policy } from './policy/policy.ts'
 import { type NotCallable, type PreparedCall, prepare } from './prepare.ts'
-import { type Claim, runSteps, type Step, sameClaim } from './schedule.ts'
+import { apart, runSteps, type Step, sameClaim } from './schedule.ts'
 import type { Tool } from './spec.ts'
 import type { ToolRecord } from './tool-record.ts'
 
@@ -63,7 +63,6 @@ export interface CallRecord {
 }
 
 const defaultLimit = 8
-const free: Claim = Object.freeze({ resources: [], alone: false })
 
 /**
  * The one place where tools are called. Every failure of a call is its outcome and disturbs no other call. The promise rejects
@@ -119,7 +118,7 @@ class Turn {
       const asked = this.#calls[index] as ToolCallPart
       if ('outcome' in call) {
         const run = async () => this.#record(index, asked, { outcome: call.outcome, approvals: [] })
-        return { claim: free, run }
+        return { claim: apart, run }
       }
       const isFree = !this.#options.policy && !call.tool.approval
       if (isFree) {

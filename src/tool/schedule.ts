@@ -7,6 +7,8 @@ export interface Claim {
   readonly resources: readonly string[]
   /** After everything before it, before everything behind it. */
   readonly alone: boolean
+  /** Sees and changes nothing: it waits for nobody, and nobody for it. */
+  readonly apart?: boolean
 }
 
 export interface Step {
@@ -21,8 +23,12 @@ export function claimOf(tool: Tool, args: Json): Claim {
   const names = named === undefined ? [] : typeof named === 'string' ? [named] : named
   const resources = [...new Set(names.map(normalizeResource))]
   const touches = tool.effect === 'workspace' || tool.effect === 'external'
+  if (tool.effect === 'pure' && resources.length === 0) return apart
   return { resources, alone: resources.length === 0 && touches }
 }
+
+/** Of a call that no other can disturb. */
+export const apart: Claim = Object.freeze({ resources: [], alone: false, apart: true })
 
 export function sameClaim(one: Claim, other: Claim): boolean {
   return one.alone === other.alone && one.resources.join('\n') === other.resources.join('\n')
@@ -47,7 +53,8 @@ export function dependencies(claims: readonly Claim[]): number[][] {
   let barrier: number | undefined
   let behindBarrier: number[] = []
   let lastOn = new Map<string, number>()
-  return claims.map(({ resources, alone }, index) => {
+  return claims.map(({ resources, alone, apart }, index) => {
+    if (apart) return []
     const afterBarrier = barrier === undefined ? [] : [barrier]
     if (alone) {
       const waitsFor = behindBarrier.length > 0 ? behindBarrier : afterBarrier

@@ -11,7 +11,7 @@ interface Result {
   readonly error?: {
     readonly code: string
     readonly message: string
-    readonly data: { approvals?: { approval: string }[] }
+    readonly data: { approvals?: { approval: string; until?: number }[] }
   }
 }
 
@@ -118,6 +118,40 @@ test('a decision can change the arguments, refuse, or answer, and go on at once'
   expect(decide('--edit', '{"to":"Grace"}')).toContain('sent to Grace')
   expect(decide('--no', '--reason', 'Not today.')).toContain('Not today.')
   expect(decide('--answer', '"lost"')).toContain('"value":"lost"')
+})
+
+test('an edit that does not fit is refused, the question stays open, and the resume shows what runs', () => {
+  const project = greeting()
+  expect(project.rath('run', 'greeter.ts', 'send it').status).toBe(3)
+  const refused = project.rath('approve', 'last', '--edit', '{"to":7}')
+  expect(refused).toMatchObject({ status: 1, stdout: '' })
+  expect(refused.stderr).toContain('The edit does not fit send, and nothing was decided')
+  expect(refused.stderr).toContain('edit.to')
+  expect(project.rath('approve', 'last').status).toBe(3)
+  const resumed = project.rath('approve', 'last', '--edit', '{"to":"Grace"}', '--resume')
+  expect(resumed.stderr).toContain('→ send {"to":"Grace"}')
+  expect(resumed.stderr).not.toContain('Ada')
+})
+
+test('a question whose time is over is not listed as open, and the run goes on without an answer', async () => {
+  const project = new Project({
+    'late.ts': `import { Agent, tool } from 'openrath'
+import { scripted } from 'openrath/testing'
+const send = tool({ name: 'send', description: 'Sends.', input: { type: 'object' }, approval: true, run: () => 'sent' })
+export default new Agent('Send.', { tools: [send], builtins: false, approveWithin: 5000,
+  model: scripted(({ messages }) => messages.at(-1)?.role === 'tool' ? 'Not sent.' : { toolCalls: [{ name: 'send' }] }) })
+`,
+  })
+  const [asked] = project.json<Result>(['run', 'late.ts', 'go'], 3).error?.data.approvals ?? []
+  while (Date.now() <= (asked?.until as number)) await new Promise(resolve => setImmediate(resolve))
+  const listed = project.rath('approve', 'last')
+  expect(listed.status).toBe(0)
+  expect(listed.stdout).toContain('Nobody decided before')
+  expect(project.json<{ waiting: { approvals: unknown[] }[] }>(['approve']).waiting[0]?.approvals).toEqual([])
+  const late = project.rath('approve', 'last', '--yes')
+  expect(late.status).toBe(2)
+  expect(late.stderr).toContain('nobody decided in time; the run goes on without an answer: rath resume')
+  expect(project.rath('resume', 'last').stdout).toBe('Not sent.\n')
 })
 
 test('with --json every end of a run is one document', () => {

@@ -152,6 +152,7 @@ describe('a call that needs approval, with nobody there', () => {
     while (Date.now() <= last) await new Promise(resolve => setImmediate(resolve))
     const late = await failureOf(runtime.decide(run, approval, { verdict: 'approved', by: 'ada' }))
     expect(late.code).toBe('unknown-approval')
+    expect(await runtime.approvals(run)).toEqual([])
     const out = await runtime.resume(run, rest())
     expect(paid).toEqual([])
     expect(out.chunks.filter(chunk => chunk.kind === 'approval' && chunk.verdict === 'expired')).toHaveLength(
@@ -302,4 +303,161 @@ it('a decision that could not be put on the record is refused, and the question 
   for (const { approval } of open(error))
     await runtime.decide(run, approval, { verdict: 'rejected', by: 'ada', reason: 'no' })
   expect((await runtime.resume(run, rest())).text).toBe('done')
+})
+
+describe('a question of a call that was cancelled', () => {
+  async function cancelled() {
+    const { runtime, store } = await fresh()
+    const { pay, paid } = shop()
+    const asked = Promise.withResolvers<string>()
+    const approve = ({ approval }: ApprovalRequest) => {
+      asked.resolve(approval)
+      return new Promise<never>(() => {})
+    }
+    const { agent } = agentWith([pays(50), 'done'], { tools: [pay] })
+    const pending = runtime.run(agent, say(), { approve })
+    const approval = await asked.promise
+    pending.cancel()
+    return { runtime, store, pay, paid, approval, run: pending.runId, error: await failureOf(pending) }
+  }
+
+  it('is open nowhere: not on the session, not on one continued from there, not in the run', async () => {
+    const { store, error, run, approval, pay } = await cancelled()
+    expect(error.code).toBe('cancelled')
+    expect(error.session.pending).toEqual([])
+    const there = elsewhere(store)
+    expect(await there.approvals(run)).toEqual([])
+    const late = await failureOf(there.decide(run, approval, { verdict: 'approved', by: 'ada' }))
+    expect(late).toMatchObject({
+      code: 'unknown-approval',
+      message: expect.stringContaining('the run is cancelled'),
+    })
+    const on = await there.run(agentWith(['fine'], { tools: [pay] }).agent, error.session.user('Never mind.'))
+    expect([on.text, on.pending]).toEqual(['fine', []])
+    expect((await there.sessions.get(on.id)).pending).toEqual([])
+  })
+
+  it('is asked again when the run is resumed', async () => {
+    const { runtime, run, paid, approval, pay } = await cancelled()
+    const rest = () => agentWith(['done'], { tools: [pay] }).agent
+    expect(open(await failureOf(runtime.resume(run, rest())))).toMatchObject([{ approval }])
+    expect(await runtime.approvals(run)).toMatchObject([{ approval }])
+    await runtime.decide(run, approval, { verdict: 'approved', by: 'ada' })
+    expect((await runtime.resume(run, rest())).text).toBe('done')
+    expect(paid).toEqual([50])
+  })
+
+  it('is not listed beside one that the run does wait for', async () => {
+    const { runtime } = await fresh()
+    const { pay } = shop()
+    const asks = agentWith([pays(1)], { tools: [pay] }).agent
+    const asked = Promise.withResolvers<void>()
+    const quick = async (session: Session) => {
+      await asked.promise
+      return session
+    }
+    const race = new Parallel({ asks, quick }, { join: 'first' })
+    const then = agentWith([pays(2)], { tools: [pay] }).agent
+    class Both extends Workflow {
+      race = race
+      next = then
+      async forward(session: Session) {
+        return this.next(await this.race(session))
+      }
+    }
+    const onEvent = (event: RunEvent) => {
+      if (event.type === 'run-end' && event.by.endsWith('/asks')) asked.resolve()
+    }
+    const pending = runtime.run(new Both(), say(), { onEvent })
+    expect(open(await failureOf(pending)).map(({ args }) => args)).toEqual([{ amount: 2 }])
+    expect((await runtime.approvals(pending.runId)).map(({ args }) => args)).toEqual([{ amount: 2 }])
+  })
+})
+
+describe('an edit that does not fit the tool', () => {
+  it('is refused where it is decided, from any process, and the question stays open', async () => {
+    const { store, run, error, paid, rest } = await parked()
+    const [first, second] = open(error) as [OpenApproval, OpenApproval]
+    const there = elsewhere(store)
+    for (const edit of [{ amount: 'five' }, {}, 5, null]) {
+      const decision = { verdict: 'edited', by: 'ada', edit } as const
+      const refused = await failureOf(there.decide(run, first.approval, decision))
+      expect(refused.code).toBe('invalid-argument')
+      expect(refused.message).toContain('does not fit pay, and nothing was decided')
+    }
+    expect(await there.approvals(run)).toEqual([first, second])
+    await there.decide(run, first.approval, { verdict: 'edited', by: 'ada', edit: { amount: 5 } })
+    await there.decide(run, second.approval, { verdict: 'rejected', by: 'ada' })
+    await there.resume(run, rest())
+    expect(paid).toEqual([5])
+  })
+
+  it('is refused when a handler gives it, and is not on record: a resumed run asks again', async () => {
+    const { runtime } = await fresh()
+    const { pay, paid } = shop()
+    const { agent } = agentWith([pays(50), 'done'], { tools: [pay] })
+    const pending = runtime.run(agent, say(), {
+      approve: () => ({ verdict: 'edited', by: 'ada', edit: { amount: 'five' } }),
+    })
+    const error = await failureOf(pending)
+    expect(error).toMatchObject({
+      code: 'invalid-argument',
+      message: expect.stringContaining('arguments.amount'),
+    })
+    await runtime.resume(pending.runId, agent, {
+      approve: () => ({ verdict: 'edited', by: 'ada', edit: { amount: 5 } }),
+    })
+    expect(paid).toEqual([5])
+  })
+})
+
+it('events tell of a call with the arguments that it runs with', async () => {
+  const { runtime } = await fresh()
+  const { agent } = agentWith([pays(50), 'done'], { tools: [shop().pay] })
+  const told: unknown[] = []
+  await runtime.run(agent, say(), {
+    approve: () => ({ verdict: 'edited', by: 'ada', edit: { amount: 5 } }),
+    onEvent: event => {
+      if (event.type === 'approval-request') told.push(event.args)
+      if (event.type === 'tool-call') told.push(event.call.args)
+    },
+  })
+  expect(told).toEqual([{ amount: 50 }, { amount: 5 }])
+})
+
+it('while a call is parked, the calls finish that need not come after it, and none runs again', async () => {
+  const { runtime } = await fresh()
+  const { pay, paid } = shop()
+  const [before, sum, mail] = [
+    counted('before', 'external'),
+    counted('sum', 'pure'),
+    counted('mail', 'external'),
+  ]
+  const other = counted('other', 'external', { resource: () => 'other' })
+  const onBank = { ...pay, resource: () => 'bank' }
+  const tools = [before.tool, sum.tool, mail.tool, other.tool]
+  const turn = (...names: string[]) => ({
+    toolCalls: names.map(name => ({ name, args: name === 'pay' ? { amount: 5 } : {} })),
+  })
+  const ran = () => [before, sum, other, mail].map(({ counter }) => counter.ran)
+  const finish = async (names: string[], given: typeof pay) => {
+    const agent = () => agentWith([turn(...names), 'done'], { tools: [given, ...tools] }).agent
+    const pending = runtime.run(agent(), say())
+    const error = await failureOf(pending)
+    const whileParked = ran()
+    for (const { approval } of open(error))
+      await runtime.decide(pending.runId, approval, { verdict: 'approved', by: 'ada' })
+    const rest = agentWith(['done'], { tools: [given, ...tools] }).agent
+    expect((await runtime.resume(pending.runId, rest)).text).toBe('done')
+    return whileParked
+  }
+  // Alone: what comes behind it waits, unless it can neither see nor change anything.
+  expect(await finish(['before', 'pay', 'sum', 'other', 'mail', 'nothing'], pay)).toEqual([1, 1, 0, 0])
+  expect([ran(), paid]).toEqual([[1, 1, 1, 1], [5]])
+  // On a resource of its own: what works on another goes on.
+  expect(await finish(['pay', 'other'], onBank)).toEqual([1, 1, 2, 1])
+  expect([ran(), paid]).toEqual([
+    [1, 1, 2, 1],
+    [5, 5],
+  ])
 })

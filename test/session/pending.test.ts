@@ -44,6 +44,18 @@ describe('pending', () => {
     expect(waiting(answered.append(ask('a')))).toEqual(['c1', 'b', 'a'])
   })
 
+  it('holds no question about a call that has a result, or that nobody waits for any more', () => {
+    const ask = (approval: string, callId?: string) =>
+      ({ kind: 'approval', approval, ...(callId && { callId }), question: 'May I?' }) as const
+    const asked = empty.append(calls('c1', 'c2'), ask('a', 'c1'), ask('b', 'c2'), ask('c'))
+    expect(waiting(asked)).toEqual(['c1', 'c2', 'a', 'b', 'c'])
+    expect(waiting(asked.append(result('c1')))).toEqual(['c2', 'b', 'c'])
+    expect(waiting(asked.append(user('never mind')))).toEqual(['c'])
+    expect(waiting(asked.append(says('done')))).toEqual(['c'])
+    expect(waiting(asked.append(calls('c3'), ask('d', 'c3')))).toEqual(['c3', 'c', 'd'])
+    expect(waiting(Session.fromJSONL(asked.append(result('c1')).toJSONL()))).toEqual(['c2', 'b', 'c'])
+  })
+
   it('is what it was before, after a rewind', () => {
     const done = empty.append(calls('c1'), result('c1'))
     expect(waiting(done.rewind(0))).toEqual(['c1'])

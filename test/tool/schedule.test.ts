@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
+  apart,
   type Claim,
   claimOf,
   dependencies,
@@ -19,11 +20,13 @@ const claim: fc.Arbitrary<Claim> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.constant({ resources: [], alone: true }) },
+  { weight: 1, arbitrary: fc.constant(apart) },
 )
 const claims = fc.array(claim, { maxLength: 40 })
 
 /** The rule as it is written down, without any cleverness. */
 function mustWait(earlier: Claim, later: Claim): boolean {
+  if (earlier.apart || later.apart) return false
   return earlier.alone || later.alone || earlier.resources.some(name => later.resources.includes(name))
 }
 

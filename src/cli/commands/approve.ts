@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { toJson } from '../../base/json.ts'
-import { openApprovals } from '../../run/approval-facts.ts'
+import { expiredApprovals, openApprovals } from '../../run/approval-facts.ts'
 import { decideApproval } from '../../run/decide.ts'
 import { usualLease } from '../../run/journal.ts'
 import { openReviews, reviewEffect } from '../../run/review.ts'
@@ -33,6 +33,8 @@ interface Options extends StoreOption, JsonOption {
 interface Waiting {
   readonly run: RunRow
   readonly approvals: readonly OpenApproval[]
+  /** Questions that nobody can answer any more: the run goes on without an answer when it is resumed. */
+  readonly expired: readonly OpenApproval[]
   readonly reviews: readonly Unfinished[]
 }
 
@@ -75,11 +77,12 @@ async function approve(
     await using store = await openToRead(options)
     const rows = name === undefined ? await waitingRuns(store) : [await findRun(store, name)]
     const waiting = (await Promise.all(rows.map(row => look(row, store)))).filter(
-      ({ approvals, reviews }) => approvals.length + reviews.length > 0,
+      ({ approvals, expired, reviews }) => approvals.length + expired.length + reviews.length > 0,
     )
     if (verdict === undefined) {
       list(waiting, options, output)
-      return name !== undefined && waiting.length > 0 ? exit.waiting : exit.done
+      const isOpen = waiting.some(({ approvals, reviews }) => approvals.length + reviews.length > 0)
+      return name !== undefined && isOpen ? exit.waiting : exit.done
     }
     const chosen = choose(waiting, name, question, verdict)
     run = chosen.run
@@ -115,7 +118,12 @@ async function waitingRuns(store: Store): Promise<RunRow[]> {
 }
 
 async function look(run: RunRow, store: Store): Promise<Waiting> {
-  return { run, approvals: await openApprovals(run.id, store), reviews: await openReviews(run.id, store) }
+  return {
+    run,
+    approvals: await openApprovals(run.id, store),
+    expired: await expiredApprovals(run.id, store),
+    reviews: await openReviews(run.id, store),
+  }
 }
 
 function list(waiting: readonly Waiting[], { json }: Options, output: Output): void {
@@ -126,7 +134,7 @@ function list(waiting: readonly Waiting[], { json }: Options, output: Output): v
     return
   }
   if (waiting.length === 0) output.tell('Nothing waits for a decision.')
-  for (const { run, approvals, reviews } of waiting) {
+  for (const { run, approvals, expired, reviews } of waiting) {
     output.print(
       output.paint('bold', `Run ${run.id} (${String(run.data.workflow ?? '')}, ${ago(run.updated)})`),
     )
@@ -135,6 +143,12 @@ function list(waiting: readonly Waiting[], { json }: Options, output: Output): v
         `  ${approval.slice(0, 12)}  ${plain(question)}\n${indent(callLines(tool, args, output), '    ')}`,
       )
     }
+    for (const { approval, question, until } of expired) {
+      const ended = new Date(until as number).toISOString()
+      output.print(`  ${approval.slice(0, 12)}  ${plain(question)} Nobody decided before ${ended}.`)
+    }
+    if (expired.length > 0 && approvals.length === 0)
+      output.print(`  Go on without an answer: rath resume ${run.id}`)
     for (const review of reviews) {
       const { id, kind, by } = review
       output.print(
@@ -158,13 +172,19 @@ function choose(
 ): Chosen {
   const isReview = verdict === 'happened' || verdict === 'did not happen'
   const open: (Chosen & { id: string })[] = []
-  for (const { run, approvals, reviews } of waiting) {
+  const late: string[] = []
+  for (const { run, approvals, expired, reviews } of waiting) {
+    if (expired.length > 0) late.push(run.id)
     if (isReview) for (const review of reviews) open.push({ run: run.id, review, id: review.id })
     else for (const approval of approvals) open.push({ run: run.id, approval, id: approval.approval })
   }
   const named = question === undefined ? open : open.filter(({ id }) => id.startsWith(question))
   if (named.length === 1) return named[0] as Chosen
   const ids = open.map(({ run, id }) => `${name === undefined ? `${run} ` : ''}${id.slice(0, 12)}`)
+  if (ids.length === 0 && late.length > 0 && !isReview)
+    throw new UsageError(
+      `nobody decided in time; the run goes on without an answer: ${late.map(run => `rath resume ${run}`).join(', ')}.`,
+    )
   if (ids.length === 0)
     throw new UsageError(`nothing ${name ? `of run ${name} ` : ''}waits for such a decision.`)
   throw new UsageError(`say which one: ${ids.join(', ')}.`)
