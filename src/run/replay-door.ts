@@ -117,13 +117,12 @@ export class ReplayDoor implements Door {
     const isPlaced = asked.session.placement !== undefined && !this.#options.copiesFiles
     const isLocal = asked.rule === 'read' || asked.rule === 'workspace' || asked.facts?.sandboxed === true
     const isSafe = asked.rule === 'pure' || (isLocal && !isPlaced)
-    if (!isSafe) {
-      this.tools.push({ ...about, same: undefined })
-      return
-    }
+    // In the order asked, whichever ends first.
+    const place = this.tools.push({ ...about, same: undefined }) - 1
+    if (!isSafe) return
     const { value } = await live()
     const now = (value as unknown as ToolRecord).outcome as unknown as Json
-    this.tools.push({ ...about, now, same: canonicalJson(now) === canonicalJson(recorded) })
+    this.tools[place] = { ...about, now, same: canonicalJson(now) === canonicalJson(recorded) }
   }
 
   /** With a model that says something else, the recorded outcome of the same call, whenever it was made; else a refusal. */
