@@ -113,6 +113,8 @@ export interface ExecOptions {
   readonly cwd?: string
   /** Added to the sandbox's environment. */
   readonly env?: Readonly<Record<string, string>>
+  /** Programs are looked for outside the workspace only, as an allow-list of commands needs it. Where PATH never leads into it, that is so anyway. */
+  readonly fixedPath?: boolean
   /** All of the standard input; empty by default. */
   readonly stdin?: string | Uint8Array
   /** Milliseconds until the command and all it started are killed; none by default. The result then says `timedOut`. */

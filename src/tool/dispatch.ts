@@ -9,7 +9,7 @@ import { Cancellation } from './cancellation.ts'
 import { execute, neverStarted } from './execute.ts'
 import { denyByPolicy, type Permissions, permit, type Ruling, Rulings, refusedByNow } from './permission.ts'
 import type { AskFiles } from './policy/path-root.ts'
-import type { Policy } from './policy/policy.ts'
+import { listsCommands, type Policy } from './policy/policy.ts'
 import { type NotCallable, type PreparedCall, prepare } from './prepare.ts'
 import { apart, runSteps, type Step, sameClaim } from './schedule.ts'
 import type { Tool } from './spec.ts'
@@ -152,11 +152,14 @@ class Turn {
   async #execute(call: PreparedCall, again?: Permissions): Promise<Ended> {
     if (this.#failure) throw this.#failure.error
     if (this.#cancellation.isAborted) return never
-    const { session, sandbox, onProgress, around } = this.#options
+    const { session, sandbox, policy, onProgress, around } = this.#options
     const { tool, parsed: args } = call
     const cancellation = this.#cancellation
-    const start: RunTool = (place = sandbox) =>
-      execute({ tool, args, callId: call.call.id, session, sandbox: place, cancellation, onProgress })
+    const isListed = policy !== undefined && listsCommands(policy, tool.name)
+    const start: RunTool = (open = sandbox) => {
+      const place = isListed && open ? async () => withFixedPath(await open()) : open
+      return execute({ tool, args, callId: call.call.id, session, sandbox: place, cancellation, onProgress })
+    }
     const run: RunTool = again
       ? async place => (await cancellation.orAborted(refusedByNow(call, again))) ?? start(place)
       : start
@@ -197,6 +200,18 @@ class Turn {
   readonly #fail = (error: unknown): void => {
     this.#failure ??= { error }
   }
+}
+
+/** A sandbox whose commands find programs outside the workspace only: a list of names is about those. */
+function withFixedPath(sandbox: Sandbox): Sandbox {
+  const exec: Sandbox['exec'] = (command, options) => sandbox.exec(command, { ...options, fixedPath: true })
+  return new Proxy(sandbox, {
+    get(target, key) {
+      if (key === 'exec') return exec
+      const value: unknown = Reflect.get(target, key, target)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
 }
 
 type RunTool = (sandbox?: DispatchOptions['sandbox']) => Promise<ToolOutcome>

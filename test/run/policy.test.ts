@@ -83,3 +83,35 @@ it('is refused when it was not made with policy()', async () => {
   const { agent: own } = agentWith(['done'], { policy: policy({ deny: ['x'] }) })
   expect(() => own(ask(), { policy: rules })).toThrow(/is no policy/)
 })
+
+describe('a list of commands', () => {
+  it('is about programs of the machine: one of that name in the workspace does not run, though PATH leads there', async () => {
+    const place = mkdtempSync(join(tmpdir(), 'openrath-path-'))
+    const bins = [join(place, 'bin'), join(place, 'node_modules', '.bin')]
+    for (const bin of bins) {
+      mkdirSync(bin, { recursive: true })
+      writeFileSync(join(bin, 'ls'), `#!/bin/sh\necho planted\n`, { mode: 0o755 })
+    }
+    const env = { PATH: [...bins, '.', '', process.env.PATH].join(':') }
+    const run = async (rules?: ReturnType<typeof policy>) => {
+      const { agent } = agentWith(
+        [{ toolCalls: [{ name: 'run_shell_command', args: { cmd: 'ls' } }] }, 'done'],
+        {
+          builtins: ['run_shell_command'],
+          ...(rules && { policy: rules }),
+        },
+      )
+      const out = await agent(ask().to('local', { path: place, env }))
+      const result = out.chunks.find(chunk => chunk.kind === 'tool-result')
+      return (result as { outcome?: { value?: { stdout?: string } } }).outcome?.value?.stdout
+    }
+    try {
+      expect(await run()).toBe('planted\n')
+      const listed = (tool: string) => policy({ commands: [{ tool, allow: ['ls'] }] })
+      expect(await run(listed('run_shell_command'))).toBe('bin\nnode_modules\n')
+      expect(await run(listed('other'))).toBe('planted\n')
+    } finally {
+      rmSync(place, { recursive: true })
+    }
+  })
+})

@@ -222,7 +222,7 @@ test('every command of a line must be allowed, and none may be denied', async ()
     './build',
     'ls 2>/dev/null 2>&1',
     'for f in *.md; do ls "$f"; done',
-    'i=0; ls $((i++))',
+    'i=0; ls $i $((1 + 2))',
   ]) {
     expect(await check({ allow }, line), line).toBe('allow')
   }
@@ -244,6 +244,9 @@ test('every command of a line must be allowed, and none may be denied', async ()
     'A=1 ls',
     'env LD_PRELOAD=x ls',
     'ls() { :; }; rm',
+    'i=0; ls $((i++))',
+    'ls | while read -r PATH; do ls; done',
+    'cd src && ./build',
     'ls "',
   ]) {
     expect(await check({ allow }, line), line).toBe('deny')
@@ -271,6 +274,15 @@ test('every command of a line must be allowed, and none may be denied', async ()
     'allow',
   )
   expect(await check({ allow: ['ls'], variables: ['CI', 'NODE_*'] }, 'CI=1 NODE_ENV=x ls')).toBe('allow')
+  for (const [variables, line, given] of [
+    [['*'], 'anything=1 ls', 'allow'],
+    [['*'], 'PATH=. ls', 'deny'],
+    [['*'], 'LD_PRELOAD=./x.so ls', 'deny'],
+    [['NODE_*'], 'NODE_OPTIONS=--require=./x.js ls', 'deny'],
+    [['PATH'], 'PATH=. ls', 'allow'],
+  ] as const) {
+    expect(await check({ allow: ['ls'], variables }, line), line).toBe(given)
+  }
   const redirecting = async (cmd: string, cwd?: string) => {
     const rules = policy({
       commands: [{ tool: 'sh', allow: ['ls', 'cd', 'env', 'find', 'sh'], redirects: ['root'] }],

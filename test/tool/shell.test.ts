@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readShell, ShellProblem } from '../../src/tool/policy/shell.ts'
+import { longestLine, readShell, ShellProblem } from '../../src/tool/policy/shell.ts'
 
 const names = async (line: string) => (await readShell(line)).commands.map(command => command.name)
 
@@ -178,14 +178,17 @@ test('scripts within scripts are followed, though not for ever', async () => {
   const nested = (depth: number): string =>
     depth === 0 ? 'rm x' : `sh -c '${nested(depth - 1).replaceAll("'", "'\\''")}'`
   expect((await names(nested(5))).at(-1)).toBe('rm')
-  await expect(readShell(nested(9))).rejects.toThrow('nested too deeply')
+  await expect(readShell(nested(9))).rejects.toThrow('characters, and 10000 are looked at')
+  await expect(readShell('env '.repeat(20))).rejects.toThrow('nested too deeply')
+  const deep = Array.from({ length: 9 }).reduce<string>(inner => `eval ${inner}`, 'rm')
+  await expect(readShell(deep)).rejects.toThrow('nested too deeply')
 })
 
 test('variables and redirections are taken down too', async () => {
   const script = await readShell(
     'A=1 env B=2 x > out 2>&1 < in >> "$y" 2> /dev/null; export C=3; D=4; cat <&3 &> both',
   )
-  expect(script.assignments.toSorted()).toEqual(['A', 'B', 'C', 'D'])
+  expect([...new Set(script.assignments)].toSorted()).toEqual(['A', 'B', 'C', 'D'])
   expect(script.redirects).toEqual(['out', 'in', undefined, 'both'])
 })
 
@@ -207,4 +210,31 @@ test('every way to set a variable is taken down', async () => {
 test('a word that only the shell knows is not taken for text', async () => {
   const { commands } = await readShell('git "commit" $x -m "a $y" *.ts \'b c\'')
   expect(commands).toEqual([{ name: 'git', args: ['commit', undefined, '-m', undefined, undefined, 'b c'] }])
+})
+
+test('a line of tens of thousands of quotes is refused at once, and the longest that is read takes about a second', async () => {
+  const begun = performance.now()
+  await expect(readShell('"'.repeat(60_000))).rejects.toThrow('characters')
+  expect(performance.now() - begun).toBeLessThan(1000)
+  for (const piece of [
+    '"',
+    "'",
+    '`',
+    '$(',
+    '$((',
+    '$[',
+    '{a,',
+    'cat <<E\n$(',
+    '`{a,',
+    '<<E\n$((1?',
+    '\\${',
+    'env ',
+    'a=',
+  ]) {
+    const from = performance.now()
+    await readShell(piece.repeat(longestLine / piece.length)).catch(error =>
+      expect(error).toBeInstanceOf(ShellProblem),
+    )
+    expect(performance.now() - from, piece).toBeLessThan(10_000)
+  }
 })

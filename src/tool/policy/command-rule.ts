@@ -1,5 +1,5 @@
-import { isAbsolute } from 'node:path'
-import { matchesAny, matchesGlob } from './match.ts'
+import { isAbsolute, resolve } from 'node:path'
+import { matchesGlob } from './match.ts'
 import { isInside, type PathFiles } from './path-root.ts'
 import type { CommandMatch, CommandRule } from './rules.ts'
 import { readShell, type ShellCommand, ShellProblem, type ShellScript } from './shell.ts'
@@ -26,11 +26,13 @@ export async function commandRefusal(
     }
   }
   const variables = rule.variables ?? (rule.allow ? [] : undefined)
-  const variable =
-    variables && script.assignments.find(name => !ofNobody.test(name) && !matchesAny(variables, name))
+  const variable = variables && script.assignments.find(name => !maySet(name, variables))
   if (variable !== undefined) {
     return `the command sets the variable ${variable}; one that is called by a single small letter may be set`
   }
+  if (variables && script.doubt !== undefined) return `the command cannot be checked: ${script.doubt}`
+  const moved = rule.allow && (await programElsewhere(script, cwd, files))
+  if (moved !== undefined) return `the command ${moved} is run from another folder than the workspace`
   const roots = rule.redirects ?? (rule.allow ? [] : undefined)
   for (const target of roots ? script.redirects : []) {
     if (target === undefined) return 'the command redirects to a file that is only known when it runs'
@@ -44,8 +46,34 @@ export async function commandRefusal(
   return undefined
 }
 
-/** No shell and no program listens to such a name: `for f in *` changes nothing for others. */
-const ofNobody = /^[a-z]$/
+/** No shell and no program listens to a name of one small letter. One that they do listen to has to be named itself: no glob is enough. */
+function maySet(name: string, variables: readonly string[]): boolean {
+  if (/^[a-z]$/.test(name)) return true
+  return variables.some(pattern => pattern === name || (!listened.test(name) && matchesGlob(pattern, name)))
+}
+
+/** What a shell, the loader, or a common program takes a path, a command or an option from; and what is not a name at all. */
+const listened = new RegExp(
+  `^(?:${[
+    'PATH|IFS|ENV|HOME|PWD|OLDPWD|CDPATH|SHELL|SHELLOPTS|PS\\d|PROMPT_.*|TMOUT|MAIL.*|OPT(?:IND|ARG|ERR)|POSIX.*|.*IGNORE|HIST.*',
+    'BASH.*|EXECIGNORE|INPUTRC|HOSTFILE|TEXTDOMAIN.*|LANG.*|LC_.*|NLSPATH|LOCPATH|GCONV_PATH|TMPDIR|TERM.*|FUNCNEST|COMP_.*|ZDOTDIR',
+    'LD_.*|DYLD_.*|MALLOC_.*|GLIBC_.*|.*EDITOR|VISUAL|.*PAGER|BROWSER|LESS.*|GIT_.*|SSH_.*|PYTHON.*|PERL.*|RUBY.*|LUA_.*|.*CLASSPATH',
+    'NODE_OPTIONS|NODE_PATH|NODE_.*SCRIPT|npm_.*|NPM_.*|JAVA_.*|_JAVA_.*|.*_OPTIONS|MAKE.*|GREP_.*|TAR_.*|.*PROXY|.*proxy',
+  ].join('|')})$|\\W|^$`,
+)
+
+/** The first command that is named by a relative path, if the line is run or goes elsewhere than where such a path starts. */
+async function programElsewhere(
+  { commands }: ShellScript,
+  cwd: string,
+  files: () => Promise<PathFiles>,
+): Promise<string | undefined> {
+  const relative = commands.find(({ name }) => name.includes('/') && !isAbsolute(name))
+  if (relative === undefined) return undefined
+  if (commands.some(moves)) return relative.name
+  const { folder } = await files()
+  return resolve(folder, cwd) === resolve(folder) ? undefined : relative.name
+}
 
 /** Commands that change the folder, their own or that of what they start. */
 function moves({ name, args }: ShellCommand): boolean {

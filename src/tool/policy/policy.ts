@@ -87,6 +87,11 @@ export async function checkFiles(
   return undefined
 }
 
+/** Whether a list says which commands a tool may run: their names then must not lead into the workspace. */
+export function listsCommands({ layers }: Policy, tool: string): boolean {
+  return layers.some(({ commands }) => commands?.some(rule => rule.allow && matchesAny(rule.tool, tool)))
+}
+
 /** A rule that cannot be evaluated has not let the call through. */
 async function reasonIn(
   rules: PolicyRules,

@@ -42,7 +42,7 @@ export interface PathRule {
   readonly base?: string
 }
 
-/** Arguments that are shell commands. What cannot be understood with certainty is denied. */
+/** Arguments that are shell commands. With `allow`, a line passes only if every shell reads it in the same way and all that it runs is known. */
 export interface CommandRule {
   readonly tool: string | readonly string[]
   /** Paths into the arguments; `cmd` by default. */
@@ -51,7 +51,10 @@ export interface CommandRule {
   readonly allow?: readonly CommandMatch[]
   /** No command of the line may fit one of these. A command given by path, `/bin/rm`, counts by its name too. */
   readonly deny?: readonly CommandMatch[]
-  /** Variables that the line may set, besides those of one small letter. With `allow`: none by default, since `PATH` or `LD_PRELOAD` change what runs; else any. */
+  /**
+   * Variables that the line may set, besides those of one lowercase letter: names or globs. With `allow`: none by default; else any. One that the
+   * shell or the loader acts on, such as `PATH`, must be named itself.
+   */
   readonly variables?: readonly string[]
   /** Folders that redirections may read and write. With `allow`: none by default; else any. */
   readonly redirects?: readonly string[]

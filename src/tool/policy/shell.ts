@@ -1,4 +1,6 @@
 import type { Command, ParsedScript, Redirection, SyntaxNode, Word, WordPart } from 'unbash'
+import { builtinEffect, type ShellWord } from './builtins.ts'
+import { outsideCommonShell, outsideCommonText } from './common-shell.ts'
 import { readTwoWays } from './dialects.ts'
 import { variableSetBy } from './variables.ts'
 import { unwrap } from './wrappers.ts'
@@ -13,8 +15,10 @@ export interface ShellCommand {
 export interface ShellScript {
   /** Every command: of pipelines, lists, subshells, substitutions, functions, and what wrappers such as `sudo` or `sh -c` start. */
   readonly commands: readonly ShellCommand[]
-  /** Variables that it sets. */
+  /** Variables that it sets or unsets, by an assignment, a loop, an expansion or a builtin. */
   readonly assignments: readonly string[]
+  /** Why the lists above may be incomplete in some shell; undefined when they are not. An allow-list does not let such a line pass. */
+  readonly doubt: string | undefined
   /** Files that it redirects from or to; undefined where only the shell can know. */
   readonly redirects: readonly (string | undefined)[]
 }
@@ -29,10 +33,22 @@ type Unbash = typeof import('unbash')
 /** `sh -c "sh -c …"` nested deeper than this is no honest command. */
 const maximumDepth = 8
 
+/**
+ * Characters of a line that is read at all. The parser looks ahead for the end of every quote and bracket, so its time grows with the
+ * square of them, and this many take up to a second.
+ */
+export const longestLine = 10_000
+const mostOldArithmetic = 50
+
 /** Reads a bash or POSIX command line without running it. Throws `ShellProblem` for what it cannot be sure of. */
 export async function readShell(source: string): Promise<ShellScript> {
   const reader = new Reader(await import('unbash'))
-  reader.read(source, 0)
+  try {
+    reader.read(source, 0)
+  } catch (error) {
+    if (error instanceof RangeError) throw new ShellProblem('it is nested too deeply')
+    throw error
+  }
   reader.refuseHidden()
   return reader
 }
@@ -41,6 +57,7 @@ class Reader implements ShellScript {
   readonly commands: ShellCommand[] = []
   readonly assignments: string[] = []
   readonly redirects: (string | undefined)[] = []
+  doubt: string | undefined
   readonly #unbash: Unbash
   /** Text that looks like a substitution but is quoted, and something that evaluates text: together they can hide a command. */
   #hides = false
@@ -52,7 +69,15 @@ class Reader implements ShellScript {
 
   read(source: string, depth: number): void {
     if (depth > maximumDepth) throw new ShellProblem('it is nested too deeply')
+    if (source.length > longestLine) {
+      throw new ShellProblem(
+        `it has ${source.length} characters, and ${longestLine} are looked at; write a script to a file, or split it`,
+      )
+    }
+    if (source.split('$[').length > mostOldArithmetic)
+      throw new ShellProblem('it has too many $[; write $(( ))')
     if (source.includes('\0')) throw new ShellProblem('it holds a NUL character')
+    this.doubt ??= outsideCommonText(source)
     this.#visit(this.#unbash.parse(source), depth, source)
   }
 
@@ -69,6 +94,7 @@ class Reader implements ShellScript {
     if (difference !== undefined) throw new ShellProblem(difference)
     const variable = variableSetBy(node)
     if (variable !== undefined) this.assignments.push(variable)
+    this.doubt ??= outsideCommonShell(node)
     switch (node.type) {
       case 'Script':
         refuseErrors(node)
@@ -116,25 +142,35 @@ class Reader implements ShellScript {
 
   #command({ name, args }: Command, depth: number): void {
     if (name === undefined) return
-    const words = [name, ...args].map(word => (word.type === 'Word' ? staticText(word) : word.text))
+    const words = [name, ...args].map(word => (word.type === 'Word' ? wordOf(word) : { text: word.text }))
     this.#run(words, depth)
   }
 
   /** Takes down one command, and whatever it starts in turn. */
-  #run(words: readonly (string | undefined)[], depth: number): void {
-    const [name, ...args] = words
+  #run(words: readonly ShellWord[], depth: number): void {
+    const name = words[0]?.text
+    const rest = words.slice(1)
+    const args = rest.map(({ text }) => text)
     if (name === undefined || name === '' || /^[~-]/.test(name)) {
       throw new ShellProblem('the name of a command is only known when it runs')
     }
     this.commands.push({ name, args })
     this.#evaluates ||= evaluators.has(name)
+    const { sets, problem } = builtinEffect(name, rest)
+    this.assignments.push(...sets)
+    if (problem !== undefined) this.doubt ??= `${name}: ${problem}`
     const inner = unwrap(name, args)
     if (inner === undefined) return
     if (inner.kind === 'unknown') throw new ShellProblem(`${name}: ${inner.why}`)
-    if (inner.kind === 'script') this.read(inner.source, depth + 1)
-    else {
+    if (inner.kind === 'script') {
+      this.doubt ??= inner.doubt
+      this.read(inner.source, depth + 1)
+    } else {
       this.assignments.push(...inner.assignments)
-      this.#run(inner.words, depth)
+      this.doubt ??= inner.doubt
+      if (depth >= maximumDepth) throw new ShellProblem('it is nested too deeply')
+      const started = inner.words.map(text => ({ text }))
+      this.#run(started, depth + 1)
     }
   }
 
@@ -160,8 +196,28 @@ function looksLikeSubstitution(text: string): boolean {
   return text.includes('$(') || text.includes('`')
 }
 
+/** A word as far as it is known: quotes are gone, and what the shell would put in its place is not guessed. */
+function wordOf(word: Word): ShellWord {
+  const text = staticText(word)
+  if (text !== undefined) return { text }
+  const [part, more] = word.parts ?? []
+  const only = part?.type === 'DoubleQuoted' && part.parts.length === 1 ? part.parts[0] : part
+  const isNumber = !more && only?.type === 'SimpleExpansion' && /^\$[!?#$]$/.test(only.text)
+  const isOne = word.parts?.every(
+    piece => isStatic(piece) || (piece.type === 'DoubleQuoted' && !spreads(piece.text)),
+  )
+  return { text, isOne: isOne ?? false, isNumber }
+}
+
+/** `"$@"` is as many words as there are. */
+function spreads(text: string): boolean {
+  return /[@*!]/.test(text)
+}
+
 /** The text of a word that the shell leaves as it is once quotes are gone; undefined for any other. */
 function staticText(word: Word): string | undefined {
+  // The shell puts a folder in place of a tilde.
+  if (/(?:^|[=:])~/.test(word.text)) return undefined
   return word.parts === undefined || word.parts.every(isStatic) ? word.value : undefined
 }
 

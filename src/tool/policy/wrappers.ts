@@ -1,15 +1,25 @@
+import { isPlainOption } from './builtins.ts'
+
 type Words = readonly (string | undefined)[]
 
-/** What a command starts in turn: words of another command, a script in a string, or something that nobody can tell. */
+/**
+ * What a command starts in turn: words of another command, a script in a string, or something that nobody can tell. `doubt` says why it may
+ * be another command than it seems.
+ */
 export type Inner =
-  | { readonly kind: 'words'; readonly words: Words; readonly assignments: readonly string[] }
-  | { readonly kind: 'script'; readonly source: string }
+  | {
+      readonly kind: 'words'
+      readonly words: Words
+      readonly assignments: readonly string[]
+      readonly doubt?: string | undefined
+    }
+  | { readonly kind: 'script'; readonly source: string; readonly doubt?: string | undefined }
   | { readonly kind: 'unknown'; readonly why: string }
 
 /** Looks through commands that run other commands. Undefined when `name` runs nothing but itself. */
 export function unwrap(name: string, args: Words): Inner | undefined {
   const bare = name.slice(name.lastIndexOf('/') + 1)
-  if (shells.has(bare)) return shell(args)
+  if (shells.has(bare)) return shell(bare, args)
   if (bare === 'eval') return args.length === 0 ? undefined : script(args[0] === '--' ? args.slice(1) : args)
   if (bare === 'trap') return trap(args)
   if (bare === 'find') return find(args)
@@ -42,10 +52,18 @@ interface Wrapper {
   readonly optional?: boolean
   /** Its input becomes arguments, or replaces `{}`. */
   readonly fills?: boolean
+  /** Options that leave what is started as it is; any other takes away PATH or gives another name. All, by default. */
+  readonly harmless?: RegExp
 }
 
 const wrappers: { readonly [name: string]: Wrapper } = {
-  env: { flags: 'i 0 v ignore-environment null', values: 'u C unset chdir', assigns: true, optional: true },
+  env: {
+    flags: 'i 0 v ignore-environment null',
+    values: 'u C unset chdir',
+    assigns: true,
+    optional: true,
+    harmless: /^(?:-[0v]+|-C.*|--null|--chdir.*)$/,
+  },
   sudo: {
     flags: 'A b E H k n P S preserve-env non-interactive set-home stdin background askpass reset-timestamp',
     values: 'C D g h p R r T t U u chdir group host prompt user',
@@ -63,7 +81,7 @@ const wrappers: { readonly [name: string]: Wrapper } = {
   time: { flags: 'p v a q append verbose portability quiet', values: 'f o format output' },
   command: { flags: 'p', optional: true },
   builtin: { optional: true },
-  exec: { flags: 'c l', values: 'a', optional: true },
+  exec: { flags: 'c l', values: 'a', optional: true, harmless: /^$/ },
   busybox: {},
   chroot: { values: 'groups userspec', words: 1 },
   xargs: {
@@ -78,6 +96,7 @@ function throughOptions(args: Words, wrapper: Wrapper): Inner | undefined {
   const flags = new Set(wrapper.flags?.split(' '))
   const values = new Set(wrapper.values?.split(' '))
   const assignments: string[] = []
+  let doubt: string | undefined
   let at = 0
   for (; at < args.length; at++) {
     const word = args[at]
@@ -86,7 +105,8 @@ function throughOptions(args: Words, wrapper: Wrapper): Inner | undefined {
       at++
       break
     }
-    if (wrapper.assigns && /^[A-Za-z_]\w*=/.test(word)) {
+    // Not only what a shell takes for a name: `a.b=1` is one to env.
+    if (wrapper.assigns && /^[^-].*=|^=/s.test(word)) {
       assignments.push(word.slice(0, word.indexOf('=')))
       continue
     }
@@ -101,16 +121,17 @@ function throughOptions(args: Words, wrapper: Wrapper): Inner | undefined {
     const option = readOption(word, flags, values)
     if (option === 'unknown') return unknown(`the option ${word} is not known here`)
     if (option === 'takes-next') at++
+    if (wrapper.harmless?.test(word) === false) doubt ??= `the option ${word} changes what is found by a name`
   }
   // `env -- NAME=value command` sets variables too.
-  while (wrapper.assigns && /^[A-Za-z_]\w*=/.test(args[at] ?? '')) {
+  while (wrapper.assigns && args[at]?.includes('=')) {
     assignments.push((args[at++] as string).split('=', 1)[0] as string)
   }
   at += wrapper.words ?? 0
   const words = args.slice(at)
   if (words.length === 0 && wrapper.optional) return undefined
   if (words.length === 0) return unknown('no command follows')
-  if (!wrapper.fills) return { kind: 'words', words, assignments }
+  if (!wrapper.fills) return { kind: 'words', words, assignments, doubt }
   return isFilled(words) ? unknown('its input may become a script') : filled([...words, '{}'])
 }
 
@@ -135,8 +156,11 @@ function readOption(
   return 'done'
 }
 
-/** `sh -c script`, `sh -ec script`. A script in a file cannot be seen; a shell without either reads its input. */
-function shell(args: Words): Inner {
+/**
+ * `sh -c script`, `sh -ec script`. A script in a file cannot be seen; a shell without either reads its input, and one that is interactive or
+ * a login shell reads files of its own first.
+ */
+function shell(name: string, args: Words): Inner {
   let at = 0
   let takesScript = false
   for (; at < args.length; at++) {
@@ -147,17 +171,20 @@ function shell(args: Words): Inner {
       at++
       break
     }
-    if (/^--(norc|noprofile|posix|restricted|login)$/.test(word)) continue
-    if (!/^[-+][abCcefhklmnpuvxoiO]+$/.test(word) || /^\+.*c/.test(word)) {
+    if (/^--(norc|noprofile|posix|restricted)$/.test(word)) continue
+    if (!/^[-+][abCcefhmnpuvxo]+$/.test(word) || /^\+.*c/.test(word)) {
       return unknown(`the option ${word} is not known here`)
     }
     if (word.includes('c')) takesScript = true
-    if (/[oO]/.test(word)) at++
+    if (word.includes('o') && !isPlainOption(args[++at])) return unknown('an option of it is not known here')
   }
   if (!takesScript) return unknown('it reads a script that cannot be seen here')
   const source = args[at]
   if (source === undefined) return unknown('its script is only known when it runs')
-  return { kind: 'script', source }
+  const doubt = /^(?:sh|bash|dash|ash|rbash)$/.test(name)
+    ? undefined
+    : `${name} reads some lines in its own way`
+  return { kind: 'script', source, doubt }
 }
 
 /** A script from words, as `eval` joins them. */

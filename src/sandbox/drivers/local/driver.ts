@@ -1,10 +1,11 @@
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
+import { resolve } from 'node:path'
 import { cancelledError } from '../../../base/abort.ts'
 import { RathError } from '../../../base/errors.ts'
 import { newId } from '../../../base/ids.ts'
 import { HostCommand } from '../../host/command.ts'
-import { cleanEnvironment, type Environment } from '../../host/environment.ts'
+import { cleanEnvironment, type Environment, pathOutside } from '../../host/environment.ts'
 import { beforeExit } from '../../host/exit.ts'
 import { HostFiles } from '../../host/files.ts'
 import { givenFolder, newFolder } from '../../host/folder.ts'
@@ -76,6 +77,8 @@ export function localBackend(options: LocalOptions = {}): SandboxBackend {
   })
 }
 
+const systemPath = '/usr/local/bin:/usr/bin:/bin'
+
 const noWindows =
   'local runs commands with /bin/sh and process groups, which Windows has not; run in WSL, or use a remote sandbox.'
 
@@ -91,12 +94,14 @@ async function openLocal(
     const { enter, inside } = folder
     // A path through another mount namespace is not to be made real: it would be one of this namespace.
     const root = inside === undefined ? await givenFolder(folder.path) : folder.path
-    return new LocalSandbox({ root, inside: inside ?? root, enter, environment, isPrivate: false })
+    const origin = path === undefined ? root : resolve(path)
+    return new LocalSandbox({ root, inside: inside ?? root, origin, enter, environment, isPrivate: false })
   }
   const root = path === undefined ? await newFolder(temporaryFolder) : await givenFolder(path)
   return new LocalSandbox({
     root,
     inside: root,
+    origin: root,
     enter: undefined,
     environment,
     isPrivate: path === undefined,
@@ -106,6 +111,8 @@ async function openLocal(
 interface LocalPlace {
   readonly root: string
   readonly inside: string
+  /** The folder that a person handed over, of which this may be a branch. */
+  readonly origin: string
   readonly enter: HostFolder['enter']
   readonly environment: Readonly<Record<string, string>>
   /** Made for it, and removed with it. */
@@ -138,14 +145,17 @@ class LocalSandbox implements Sandbox {
   }
 
   exec(command: string | readonly string[], options: ExecOptions = {}): ExecHandle {
-    const { environment, enter } = this.#place
+    const { environment, enter, origin } = this.#place
     const mark = `${this.#mark}${this.#commands++};`
     const started = new HostCommand(command, options, {
       paths: this.#paths,
       check: () => this.#check(),
       launch: (argv, { cwd, env, hasInput }) => {
         const seen = enter === undefined ? cwd : this.#paths.seen(cwd)
-        return launchLocal(argv, { cwd: seen, env: { ...environment, ...env }, hasInput }, { mark, enter })
+        const all = { ...environment, ...env }
+        if (options.fixedPath)
+          all.PATH = pathOutside(all.PATH ?? '', [this.hostPath, this.cwd, origin]) || systemPath
+        return launchLocal(argv, { cwd: seen, env: all, hasInput }, { mark, enter })
       },
     })
     this.#running.add(started)
