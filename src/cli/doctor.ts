@@ -1,9 +1,9 @@
-import { execFile } from 'node:child_process'
 import { constants, existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { promisify } from 'node:util'
 import { isAccessible } from '../base/access.ts'
 import { nodeProblem } from '../base/node-version.ts'
+import { platformOf } from '../base/platform.ts'
+import { runSystem } from '../base/programs.ts'
 import { MemoryRegistry } from '../memory/registry.ts'
 import { environmentSays, kindsInEnvironment } from '../model/environment.ts'
 import { projectConfig } from '../model/project-config.ts'
@@ -38,7 +38,7 @@ export async function findings(store: string): Promise<Finding[]> {
 
 function node(): Finding {
   const problem = nodeProblem(process.versions.node)
-  const found = `Node ${process.versions.node} on ${process.platform} ${process.arch}`
+  const found = `Node ${process.versions.node} on ${platformOf().name} ${process.arch}`
   return problem
     ? { what: 'node', state: 'broken', found, fix: problem }
     : { what: 'node', state: 'ok', found }
@@ -130,14 +130,13 @@ async function branches(): Promise<Finding[]> {
 
 async function git(): Promise<Finding> {
   try {
-    const { stdout } = await promisify(execFile)('git', ['--version'])
-    return { what: 'git', state: 'ok', found: stdout.trim() }
+    return { what: 'git', state: 'ok', found: (await runSystem('git', ['--version'])).trim() }
   } catch {
     return {
       what: 'git',
       state: 'missing',
       found: 'not found',
-      fix: 'install git to look into kept files with it; nothing of ours needs it',
+      fix: 'install git to look into kept files with it; openrath itself does not need it',
     }
   }
 }

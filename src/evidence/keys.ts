@@ -3,6 +3,7 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
+import { platformOf } from '../base/platform.ts'
 import { ownFolder } from '../model/project-config.ts'
 import { processSurroundings } from '../model/surroundings.ts'
 import { fingerprintOf } from './signature.ts'
@@ -48,7 +49,7 @@ export async function readKeys(name = 'default', folder = keysFolder()): Promise
       others.length > 0 ? `There are ${others.join(', ')}.` : 'There are none yet: makeKeys makes a pair.'
     throw new RathError('credentials-missing', `There is no key ${show(name)} in ${folder}. ${known}`)
   }
-  if (process.platform !== 'win32' && (found.mode & 0o077) !== 0) {
+  if (platformOf().modes && (found.mode & 0o077) !== 0) {
     throw new RathError(
       'credentials-exposed',
       `${path} can be read by others (mode ${(found.mode & 0o777).toString(8)}). Make a new pair, or chmod 600 it if nobody has.`,

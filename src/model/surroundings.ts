@@ -1,5 +1,6 @@
 import { readFileSync, realpathSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
+import { platformOf } from '../base/platform.ts'
 
 /** What is read of the machine to find models and keys. */
 export interface Surroundings {
@@ -39,7 +40,7 @@ const nodeFiles: Files = {
       const stat = statSync(path)
       return {
         isDirectory: stat.isDirectory(),
-        ...(process.platform !== 'win32' && { mode: stat.mode & 0o777 }),
+        ...(platformOf().modes && { mode: stat.mode & 0o777 }),
       }
     }),
 }

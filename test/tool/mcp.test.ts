@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { foldersOf } from '../../src/base/programs.ts'
 import { readListing } from '../../src/tool/mcp/listing.ts'
 import { type McpOptions, type McpTools, mcpTools } from '../../src/tool/mcp/mcp-tools.ts'
 import { ProcessTransport } from '../../src/tool/mcp/process-transport.ts'
@@ -170,7 +171,7 @@ test('the server gets a clean environment and what it was given, and no key of o
   delete process.env.OPENAI_API_KEY
   delete process.env.SOMETHING_ELSE
   const environment = (outcome.kind === 'value' ? outcome.value : {}) as Record<string, string>
-  expect(environment).toMatchObject({ ONLY: 'this', PATH: process.env.PATH })
+  expect(environment).toMatchObject({ ONLY: 'this', PATH: foldersOf(process.env.PATH ?? '').join(':') })
   expect(JSON.stringify(environment)).not.toMatch(/sk-secret|private/)
 })
 

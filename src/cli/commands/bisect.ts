@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process'
 import type { Command } from 'commander'
+import { startGiven } from '../../base/programs.ts'
 import { bisect } from '../../evidence/bisect.ts'
 import { printBisection, printProbe } from '../../evidence/print-bisect.ts'
 import type { Answer } from '../../evidence/search-first.ts'
@@ -71,8 +71,9 @@ async function check(
 ): Promise<Answer> {
   const [program = '', ...args] = words
   const stream = verbose ? 'inherit' : 'ignore'
-  const child = spawn(program, args, {
+  const child = startGiven(program, args, {
     cwd: folder,
+    env: process.env,
     shell: words.length === 1,
     stdio: ['ignore', json ? 'ignore' : stream, stream],
   })

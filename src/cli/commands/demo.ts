@@ -1,8 +1,9 @@
-import { spawn } from 'node:child_process'
 import { mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Command } from 'commander'
+import { platformOf } from '../../base/platform.ts'
+import { findProgram, startSystem } from '../../base/programs.ts'
 import { type DemoPlace, findPlace } from '../../demo/place.ts'
 import { noteFromLastWeek, taskFor, writeRepository } from '../../demo/repository.ts'
 import { verdictOn } from '../../demo/validator.ts'
@@ -156,8 +157,15 @@ async function tagBranches(session: Session, { sessions }: Runtime): Promise<Jud
 }
 
 function openFile(path: string): void {
-  const program = { darwin: 'open', win32: 'explorer' }[process.platform as string] ?? 'xdg-open'
-  spawn(program, [path], { stdio: 'ignore', detached: true })
+  const { opener } = platformOf()
+  if (findProgram(opener) === undefined) return
+  // What a program needs to find the desktop.
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) =>
+      /^(HOME|USER|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|XDG_\w+|DBUS_SESSION_BUS_ADDRESS)$/.test(name),
+    ),
+  )
+  startSystem(opener, [path], { env, stdio: 'ignore', detached: true })
     .on('error', () => {})
     .unref()
 }

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Command, Option } from 'commander'
+import { platformOf } from '../../base/platform.ts'
 import { type DossierOptions, dossierOf } from '../../evidence/dossier/dossier-of.ts'
 import { dossierHtml } from '../../evidence/dossier/html/page.ts'
 import { dossierMarkdown } from '../../evidence/dossier/markdown.ts'
@@ -60,7 +61,7 @@ export async function surroundings(version: string): Promise<DossierOptions> {
     environment: {
       openrath: version,
       node: process.version,
-      platform: `${process.platform} ${process.arch}`,
+      platform: `${platformOf().name} ${process.arch}`,
     },
     sandboxes: registry.names.map(one => registry.get(one)),
     ...(isKept && { workspaces }),

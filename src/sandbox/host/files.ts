@@ -16,6 +16,7 @@ import {
 import { lstat, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { RathError, show } from '../../base/errors.ts'
+import { platformOf } from '../../base/platform.ts'
 import type { FileEntry, FileKind, FileStat, SandboxFiles, SearchQuery, SearchResult } from '../spec.ts'
 import { isQuick, readBytes, readWhole, writeBytes } from './bytes.ts'
 import { type Held, hold } from './held.ts'
@@ -217,7 +218,7 @@ async function removeIn(folder: string, name: string, recursive: boolean): Promi
   if (recursive) {
     const inner = await open(path, constants.O_DIRECTORY | constants.O_NOFOLLOW)
     try {
-      const at = process.platform === 'linux' ? `/proc/self/fd/${inner.fd}` : path
+      const at = platformOf().proc ? `/proc/self/fd/${inner.fd}` : path
       for (const entry of await readdir(at)) await removeIn(at, entry, true)
     } finally {
       await inner.close()

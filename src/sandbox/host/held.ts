@@ -1,5 +1,6 @@
 import { closeSync, constants, openSync, readlinkSync } from 'node:fs'
 import { RathError, show } from '../../base/errors.ts'
+import { platformOf } from '../../base/platform.ts'
 import type { WorkspacePaths } from './paths.ts'
 
 /** Linux has it and Node does not name it: open to be used by number only, which needs no right to read and waits for nobody. */
@@ -17,7 +18,7 @@ export interface Held extends Disposable {
  * in between gets an error instead of a file outside. Where there is no Linux `/proc`, only the last name is made sure of.
  */
 export function hold(paths: WorkspacePaths, real: string, what: 'file' | 'folder' | 'entry'): Held {
-  const canCheck = process.platform === 'linux'
+  const canCheck = platformOf().proc
   // Without O_NONBLOCK, opening a pipe would wait for somebody to write into it.
   const flags = what === 'file' || !canCheck ? constants.O_RDONLY | constants.O_NONBLOCK : O_PATH
   const folder = what === 'folder' ? constants.O_DIRECTORY : 0

@@ -1,7 +1,7 @@
 import { lstat, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { copyFolder } from './copy-folder.ts'
 import { removeFolder } from './remove-folder.ts'
-import { copyFolder } from './run-program.ts'
 import { temporaryName } from './temporary-name.ts'
 
 /**

@@ -20,17 +20,18 @@ export function linePatch(
 ): string | undefined {
   const texts: Texts = [linesOf(old), linesOf(now)]
   const runs = equalRuns(texts)
-  if (runs === undefined) return undefined
+  const equal = runs.reduce((sum, { length }) => sum + length, 0)
+  if (texts[0].length + texts[1].length - 2 * equal > mostEdits) return undefined
   const hunks = hunksOf(texts, runs)
   if (hunks.length === 0) return undefined
   const patch = { oldFileName: names[0], newFileName: names[1], oldHeader: '', newHeader: '', hunks }
   return formatPatch(patch, FILE_HEADERS_ONLY)
 }
 
-type Texts = readonly [old: readonly string[], now: readonly string[]]
+export type Texts = readonly [old: readonly string[], now: readonly string[]]
 
 /** Lines that are equal on both sides, from these numbers on. */
-interface Run {
+export interface Run {
   readonly old: number
   readonly now: number
   length: number
@@ -41,8 +42,8 @@ function linesOf(text: string): string[] {
   return text === '' ? [] : text.split(/(?<=\n)/)
 }
 
-/** In order. Undefined when too much differs. */
-function equalRuns([old, now]: Texts): Run[] | undefined {
+/** In order; the last one, which may be empty, ends where the texts do. */
+export function equalRuns([old, now]: Texts): readonly Run[] {
   const most = Math.min(old.length, now.length)
   let start = 0
   while (start < most && old[start] === now[start]) start++
@@ -69,8 +70,7 @@ function equalRuns([old, now]: Texts): Run[] | undefined {
     }
   }
   runs.push({ old: old.length - end, now: now.length - end, length: end })
-  const equal = runs.reduce((sum, { length }) => sum + length, 0)
-  return old.length + now.length - 2 * equal > mostEdits ? undefined : runs
+  return runs
 }
 
 /** The numbers of those lines between the equal beginning and the equal end which the other side has too. */

@@ -125,7 +125,7 @@ class Merge implements Disposable {
     const mode = () => this.#mode(path, { ...sides, base })
     if (ours.id === theirs.id || base?.id === theirs.id) return { ...ours, mode: await mode() }
     if (base?.id === ours.id) return { ...theirs, mode: await mode() }
-    const lines = await this.#lines(base, ours, theirs)
+    const lines = this.#lines(base, ours, theirs)
     if (lines === undefined) return this.#conflict(path, 'binary', sides)
     if (lines.conflicts === 0 && base !== undefined) {
       return { kind: 'file', id: this.#batch.put('blob', lines.content), mode: await mode() }
@@ -134,11 +134,7 @@ class Merge implements Disposable {
   }
 
   /** Undefined when one side is no text. */
-  async #lines(
-    base: TreeEntry | undefined,
-    ours: TreeEntry,
-    theirs: TreeEntry,
-  ): Promise<MergedLines | undefined> {
+  #lines(base: TreeEntry | undefined, ours: TreeEntry, theirs: TreeEntry): MergedLines | undefined {
     const bytes = {
       base: base ? this.#blob(base.id) : Buffer.alloc(0),
       ours: this.#blob(ours.id),
@@ -146,7 +142,7 @@ class Merge implements Disposable {
     }
     if (Object.values(bytes).some(isBinary)) return undefined
     const labels = { ours: 'ours', base: 'base', theirs: 'theirs', ...this.#options.labels }
-    return mergeLines(bytes, labels, this.#options.signal)
+    return mergeLines(bytes, labels)
   }
 
   async #mode(path: string, { base, ours, theirs }: Sides): Promise<number> {

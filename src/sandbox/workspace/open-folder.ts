@@ -9,6 +9,7 @@ import {
   openSync,
   readdirSync,
 } from 'node:fs'
+import { platformOf } from '../../base/platform.ts'
 import { nameOf, pathIn } from './names.ts'
 
 const flags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
@@ -31,7 +32,7 @@ export class OpenFolder implements Disposable {
 
   /** `path` is a real path. */
   static at(path: string | Buffer): OpenFolder {
-    canHold ??= process.platform === 'linux' && existsSync('/proc/self/fd')
+    canHold ??= platformOf().proc && existsSync('/proc/self/fd')
     return new OpenFolder(path, canHold)
   }
 

@@ -1,6 +1,8 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import type { ChildProcessByStdio } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
+import { killGroup, platformOf } from '../../base/platform.ts'
+import { startGiven, trustedPath } from '../../base/programs.ts'
 import type { McpProgram } from './server.ts'
 
 type Sdk = typeof import('@modelcontextprotocol/client')
@@ -46,13 +48,13 @@ export class ProcessTransport implements Transport {
 
   start(): Promise<void> {
     const { command, args = [], env, cwd } = this.#program
-    const child = spawn(command, args, {
+    const child = startGiven(command, args, {
       cwd,
       env: { ...cleanEnvironment(), ...env },
       stdio: ['pipe', 'pipe', 'pipe'],
-      detached: process.platform !== 'win32',
+      detached: platformOf().processGroups,
       windowsHide: true,
-    })
+    }) as Child
     this.#child = child
     child.stdout.on('data', (data: Buffer) => this.#receive(data))
     child.stderr.on('data', (data: Buffer) => {
@@ -85,8 +87,8 @@ export class ProcessTransport implements Transport {
     if (!child || this.#isOver) return this.#ended
     child.stdin.end()
     const timers = [
-      setTimeout(() => killGroup(child, 'SIGTERM'), graceMs),
-      setTimeout(() => killGroup(child, 'SIGKILL'), 2 * graceMs),
+      setTimeout(() => killAll(child, 'SIGTERM'), graceMs),
+      setTimeout(() => killAll(child, 'SIGKILL'), 2 * graceMs),
     ]
     await this.#ended
     for (const timer of timers) clearTimeout(timer)
@@ -108,7 +110,7 @@ export class ProcessTransport implements Transport {
       child.once('exit', (code, signal) => {
         this.#exit = signal === null ? `exit code ${code}` : `ended by ${signal}`
         // What it started must not outlive it. The group's number is free for others once all of it is gone, so: at once.
-        killGroup(child, 'SIGKILL')
+        killAll(child, 'SIGKILL')
         openGroups.delete(child)
         // Somebody who left the group may hold the pipes open.
         timer = setTimeout(over, graceMs)
@@ -129,7 +131,7 @@ export class ProcessTransport implements Transport {
       this.#buffer.append(lines)
     } catch (error) {
       this.onerror?.(error as Error)
-      if (this.#child) killGroup(this.#child, 'SIGKILL')
+      if (this.#child) killAll(this.#child, 'SIGKILL')
       return
     }
     void this.#deliver()
@@ -161,7 +163,7 @@ function cleanEnvironment(): Record<string, string> {
     /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|SYSTEMROOT|WINDIR|COMSPEC|PATHEXT|APPDATA|LOCALAPPDATA|USERPROFILE|HOMEDRIVE|HOMEPATH|PROGRAMFILES|PROGRAMDATA)$/i
   const clean: Record<string, string> = {}
   for (const [name, value] of Object.entries(process.env)) {
-    if (value !== undefined && kept.test(name)) clean[name] = value
+    if (value !== undefined && kept.test(name)) clean[name] = /^path$/i.test(name) ? trustedPath() : value
   }
   return clean
 }
@@ -170,7 +172,7 @@ function cleanEnvironment(): Record<string, string> {
 const openGroups = {
   children: new Set<Child>(),
   killAll: () => {
-    for (const child of openGroups.children) killGroup(child, 'SIGKILL')
+    for (const child of openGroups.children) killAll(child, 'SIGKILL')
   },
   add(child: Child) {
     if (this.children.size === 0) process.on('exit', this.killAll)
@@ -182,11 +184,6 @@ const openGroups = {
   },
 }
 
-function killGroup(child: Child, signal: NodeJS.Signals): void {
-  try {
-    if (child.pid !== undefined && process.platform !== 'win32') process.kill(-child.pid, signal)
-    else child.kill(signal)
-  } catch {
-    // Gone already.
-  }
+function killAll(child: Child, signal: NodeJS.Signals): void {
+  if (child.pid !== undefined) killGroup(child.pid, signal)
 }

@@ -1,10 +1,9 @@
-import { spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
 import { RathError, show } from '../../../base/errors.ts'
+import { startSystem } from '../../../base/programs.ts'
 import type { Launched } from '../../host/command.ts'
 import { shellPipe } from './forwarder.ts'
 import { withoutInherited } from './inherited.ts'
-import { systemPath } from './programs.ts'
 
 export interface Isolation {
   /** Put before bubblewrap: the way into cgroups, namespaces and another user. */
@@ -31,9 +30,8 @@ export function launchIsolated(
   ]
   const given = hasInput ? 'pipe' : 'ignore'
   using files = withoutInherited([given, 'pipe', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'])
-  const child = spawn(first as string, rest, {
-    // What comes before bubblewrap runs outside and perhaps as root: none of the command's own variables are for it.
-    env: { PATH: systemPath.join(':'), LC_ALL: 'C' },
+  const child = startSystem(first as string, rest, {
+    // What comes before bubblewrap runs outside and perhaps as root, so it gets none of the command's own variables.
     cwd: '/',
     detached: true,
     stdio: files.stdio,

@@ -1,10 +1,9 @@
-import { constants } from 'node:fs'
-import { join } from 'node:path'
-import { isAccessible } from '../../../base/access.ts'
+import { type Platform, platformOf } from '../../../base/platform.ts'
+import { findProgram } from '../../../base/programs.ts'
 import { machineOf } from './seccomp.ts'
 
-/** Where programs of the system are looked for; the PATH of this process may name folders that others can write to. */
-export const systemPath = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
+/** Where commands find programs; the walls are made of programs from these folders too. */
+export const systemPath = platformOf('linux').programFolders
 
 /** The programs that make the walls, by their whole paths. Root needs more of them, to stop being root. */
 export interface Programs {
@@ -22,9 +21,11 @@ const packages: Readonly<Record<string, string>> = {
 }
 
 /** Or a sentence about what is missing, with the command that mends it. */
-export function findPrograms(path: readonly string[] = systemPath): Programs | string {
-  if (process.platform !== 'linux')
-    return `isolated needs Linux, and this is ${process.platform}; use docker.`
+export function findPrograms(
+  path: readonly string[] = systemPath,
+  platform: Platform = platformOf(),
+): Programs | string {
+  if (platform.name !== 'linux') return `isolated needs Linux, and this is ${platform.label}; use docker.`
   if (machineOf(process.arch) === undefined) {
     return `isolated has no filter for the system calls of ${process.arch}, only of arm64 and x64; use docker.`
   }
@@ -45,8 +46,4 @@ export function findPrograms(path: readonly string[] = systemPath): Programs | s
 
 export function isRoot(): boolean {
   return process.getuid?.() === 0
-}
-
-function findProgram(name: string, path: readonly string[]): string | undefined {
-  return path.map(folder => join(folder, name)).find(file => isAccessible(file, constants.X_OK))
 }

@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { cancelledError } from '../../../base/abort.ts'
 import { RathError } from '../../../base/errors.ts'
 import { newId } from '../../../base/ids.ts'
+import { type Platform, platformOf } from '../../../base/platform.ts'
 import { HostCommand } from '../../host/command.ts'
 import { cleanEnvironment, type Environment, pathOutside } from '../../host/environment.ts'
 import { beforeExit } from '../../host/exit.ts'
@@ -32,6 +33,8 @@ export interface LocalOptions {
   readonly environment?: Environment
   /** Where folders without a name of their own are made; the system's place for them by default. */
   readonly temporaryFolder?: string
+  /** The system that it runs on; the one of this process by default. */
+  readonly platform?: Platform
 }
 
 const capabilities: SandboxCapabilities = Object.freeze({
@@ -56,7 +59,7 @@ const capabilities: SandboxCapabilities = Object.freeze({
  * can do whatever the user of this process can. POSIX only.
  */
 export function localBackend(options: LocalOptions = {}): SandboxBackend {
-  const reason = process.platform === 'win32' ? noWindows : undefined
+  const reason = (options.platform ?? platformOf()).name === 'win32' ? noWindows : undefined
   const check = (signal: AbortSignal | undefined) => {
     if (reason !== undefined) throw new RathError('sandbox-unavailable', reason)
     if (signal?.aborted) throw cancelledError(signal)

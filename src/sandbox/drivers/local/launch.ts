@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process'
 import { RathError, show } from '../../../base/errors.ts'
+import { startGiven } from '../../../base/programs.ts'
 import type { Launched, LaunchOptions } from '../../host/command.ts'
 import type { HostFolder } from '../../spec.ts'
 import { ProcessWindow } from './process-window.ts'
@@ -14,7 +14,7 @@ export function launchLocal(
   const since = new ProcessWindow()
   using file = openMark(mark)
   const [program, ...args] = enter === undefined ? argv : [...enter, '/bin/sh', '-c', goAndRun, cwd, ...argv]
-  const child = spawn(program as string, args, {
+  const child = startGiven(program as string, args, {
     ...(enter === undefined && { cwd }),
     env: { ...env, [markName]: (process.env[markName] ?? '') + mark },
     // So that one signal reaches all of it and none of ours.

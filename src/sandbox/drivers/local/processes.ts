@@ -2,6 +2,7 @@ import { closeSync, constants, openSync, readdirSync, readFileSync, readlinkSync
 import { tmpdir, uptime } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { platformOf } from '../../../base/platform.ts'
 import type { ProcessWindow } from './process-window.ts'
 
 /**
@@ -60,7 +61,7 @@ export function killTree(tree: Tree): void {
 }
 
 /** True where a process can be found that has left its group: where there is a Linux `/proc`. Elsewhere only groups are killed. */
-export const findsAll = process.platform === 'linux'
+export const findsAll = platformOf().proc
 
 /** The living processes of a tree: those that carry its mark or hold it open, those of the leader's session, and what descends from either. */
 function findTree({ mark, leader, since }: Tree): number[] {

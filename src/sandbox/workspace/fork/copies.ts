@@ -1,16 +1,17 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { runSystem } from '../../../base/programs.ts'
+import { copyFolder } from '../../host/copy-folder.ts'
 import { removeFolder } from '../../host/remove-folder.ts'
-import { copyFolder, runProgram } from '../../host/run-program.ts'
 import type { Branch, ForkBase, Forker, ForkMethod, ForkMethodName, Frozen, Probe } from './method.ts'
 
 /** A snapshot of a subvolume: the file system shares everything until it is written. */
 export const btrfs: ForkMethod = byCopies('btrfs', {
-  make: async path => void (await runProgram('btrfs', ['subvolume', 'create', path])),
-  copy: async (from, to) => void (await runProgram('btrfs', ['subvolume', 'snapshot', from, to])),
+  make: async path => void (await runSystem('btrfs', ['subvolume', 'create', path])),
+  copy: async (from, to) => void (await runSystem('btrfs', ['subvolume', 'snapshot', from, to])),
   // Ordinary users may delete only empty ones, unless the disk is mounted with `user_subvol_rm_allowed`.
   remove: path =>
-    runProgram('btrfs', ['subvolume', 'delete', path]).then(
+    runSystem('btrfs', ['subvolume', 'delete', path]).then(
       () => {},
       () => removeFolder(path),
     ),

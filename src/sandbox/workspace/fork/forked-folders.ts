@@ -1,11 +1,9 @@
-import { spawnSync } from 'node:child_process'
-import { rmSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { cancelledError, onAbort } from '../../../base/abort.ts'
 import { RathError, show } from '../../../base/errors.ts'
 import { beforeExit } from '../../host/exit.ts'
-import { removeFolder } from '../../host/remove-folder.ts'
+import { removeFolder, removeFolderSync } from '../../host/remove-folder.ts'
 import type { HostFolder } from '../../spec.ts'
 import { Bases, type Lease } from './bases.ts'
 import { btrfs, copy, reflink } from './copies.ts'
@@ -89,9 +87,7 @@ export class ForkedFolders implements AsyncDisposable {
     this.#bases = new Bases(forker)
     this.#exit = beforeExit(() => {
       forker.abandon()
-      // Commands may have made folders that nobody may write into.
-      spawnSync('chmod', ['-R', 'u+rwX', area])
-      rmSync(area, { recursive: true, force: true })
+      removeFolderSync(area)
     })
   }
 

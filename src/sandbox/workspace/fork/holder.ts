@@ -1,9 +1,8 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import type { ChildProcessByStdio } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { newId } from '../../../base/ids.ts'
-import { systemPath } from '../../host/run-program.ts'
+import { startSystem, systemProgram } from '../../../base/programs.ts'
 
 /**
  * A shell in a mount namespace of its own. What is mounted there is seen by nobody else, and goes when the shell does: it reads its
@@ -26,19 +25,15 @@ export class Holder {
   }
 
   private constructor(folder: string) {
-    const env = {
-      PATH: systemPath(),
-      LC_ALL: 'C',
-      // The newer call takes no more than 255 bytes for the list of layers.
-      LIBMOUNT_FORCE_MOUNT2: 'always',
-    }
+    // The newer call takes no more than 255 bytes for the list of layers.
+    const env = { LIBMOUNT_FORCE_MOUNT2: 'always' }
     // A group of its own: an interrupt from the terminal is for this process, which may still need the files.
-    this.#shell = spawn('unshare', [...namespaces(), '--', 'sh'], {
+    this.#shell = startSystem('unshare', [...namespaces(), '--', systemProgram('sh')], {
       cwd: folder,
       env,
       stdio: 'pipe',
       detached: true,
-    })
+    }) as Shell
     this.#ended = new Promise(resolve => {
       const end = (problem: string) => {
         this.#alive = false
@@ -64,11 +59,11 @@ export class Holder {
   /** Put before a command that is to see the mounts. It runs as the same user as this process. */
   get enter(): readonly string[] {
     const target = ['--target', String(this.#shell.pid), '--mount']
-    if (isRoot()) return [find('nsenter'), ...target, '--']
+    if (isRoot()) return [systemProgram('nsenter'), ...target, '--']
     // The holder's namespace knows us as root, which is what `mount` insists on; commands are to see who they really are.
     const user = [`--map-user=${process.getuid?.()}`, `--map-group=${process.getgid?.()}`]
-    const inner = [find('unshare'), '--user', ...user, '--']
-    return [find('nsenter'), ...target, '--user', '--preserve-credentials', '--', ...inner]
+    const inner = [systemProgram('unshare'), '--user', ...user, '--']
+    return [systemProgram('nsenter'), ...target, '--user', '--preserve-credentials', '--', ...inner]
   }
 
   /**
@@ -148,12 +143,4 @@ export function isRoot(): boolean {
 function namespaces(): string[] {
   const mounts = ['--mount', '--propagation', 'slave']
   return isRoot() ? mounts : ['--user', '--map-root-user', ...mounts]
-}
-
-/** Where a program lies, so that it is found whatever environment a command gets. */
-function find(program: string): string {
-  const folder = systemPath()
-    .split(':')
-    .find(at => existsSync(join(at, program)))
-  return folder === undefined ? program : join(folder, program)
 }

@@ -1,12 +1,9 @@
-import { execFile } from 'node:child_process'
-import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { lstat, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { newId } from '../../../base/ids.ts'
 import { removeFolder } from '../../host/remove-folder.ts'
 import { type Owner, parseOwner, stateOf, thisProcess } from './owner.ts'
-
-const execute = promisify(execFile)
 
 /** What a process left that has ended without closing. */
 export interface Leftover {
@@ -65,9 +62,20 @@ async function stateOfUnnamed(path: string, name: string): Promise<'running' | '
   return made && made.mtimeMs < Date.now() - 3_600_000 ? 'gone' : 'running'
 }
 
-/** On disk. */
-export async function sizeOf(path: string): Promise<number> {
-  // It counts what it may read and then fails for the rest, so its failure is no answer to ask about.
-  const { stdout } = await execute('du', ['-sk', path]).catch(error => error as { stdout?: string })
-  return (Number.parseInt(stdout ?? '', 10) || 0) * 1024
+/** Bytes on disk. A file with several names counts once, and what cannot be read does not count. */
+export async function sizeOf(path: string, counted = new Set<number>()): Promise<number> {
+  const found = await lstat(path).catch(() => undefined)
+  if (found === undefined || counted.has(found.ino)) return 0
+  if (!found.isDirectory()) {
+    if (found.nlink > 1) counted.add(found.ino)
+    return bytesOf(found)
+  }
+  let bytes = bytesOf(found)
+  for (const name of await readdir(path).catch(() => [])) bytes += await sizeOf(join(path, name), counted)
+  return bytes
+}
+
+/** Some systems do not count blocks. */
+function bytesOf({ blocks, size }: Stats): number {
+  return Number.isFinite(blocks) ? blocks * 512 : size
 }

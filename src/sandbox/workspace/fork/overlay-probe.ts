@@ -1,6 +1,7 @@
 import { mkdir, readFile, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { runProgram } from '../../host/run-program.ts'
+import { platformOf } from '../../../base/platform.ts'
+import { runSystem } from '../../../base/programs.ts'
 import type { Probe } from './method.ts'
 import { OverlayMounts } from './overlay-mounts.ts'
 
@@ -9,7 +10,7 @@ const overlayType = 0x794c7630
 
 /** Mounts one, writes to it from here, and reads that from a command. */
 export async function tryOverlay(folder: string): Promise<Probe> {
-  if (process.platform !== 'linux') return no('overlays are mounted by Linux only')
+  if (platformOf().name !== 'linux') return no(`overlays need Linux, and this is ${platformOf().label}`)
   let mounts: OverlayMounts | undefined
   try {
     if ((await statfs(folder)).type === overlayType) {
@@ -22,7 +23,7 @@ export async function tryOverlay(folder: string): Promise<Probe> {
     const { inside, path } = mounts.at('try')
     await writeFile(join(path, 'file'), 'branch')
     const [program = '', ...args] = mounts.holder.enter
-    const seen = await runProgram(program, [...args, 'cat', join(inside, 'file')])
+    const seen = await runSystem(program, [...args, 'cat', join(inside, 'file')])
     const kept = await readFile(join(folder, 'base', 'file'), 'utf8')
     if (seen === 'branch' && kept === 'base') return { available: true }
     return no(`a command read "${seen}" where "branch" was written, over "${kept}" where "base" was`)

@@ -2,7 +2,8 @@ import { readFile, readlink } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { sha256 } from '../../../base/digest.ts'
 import type { Json } from '../../../base/json.ts'
-import { runProgram } from '../../host/run-program.ts'
+import { platformOf } from '../../../base/platform.ts'
+import { runSystem } from '../../../base/programs.ts'
 
 /** A process, told apart from another that later has its number. */
 export interface Owner {
@@ -64,8 +65,8 @@ async function surroundings(): Promise<Pick<Owner, 'boot' | 'namespace' | 'machi
 }
 
 async function startOf(pid: number): Promise<string | undefined> {
-  if (process.platform !== 'linux') {
-    return runProgram('ps', ['-o', 'lstart=', '-p', String(pid)]).then(
+  if (!platformOf().proc) {
+    return runSystem('ps', ['-o', 'lstart=', '-p', String(pid)]).then(
       text => text.trim(),
       () => undefined,
     )

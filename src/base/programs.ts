@@ -1,0 +1,114 @@
+import { type ChildProcess, execFile, type SpawnOptions, spawn } from 'node:child_process'
+import { constants, statSync } from 'node:fs'
+import { isAbsolute, posix, win32 } from 'node:path'
+import { promisify } from 'node:util'
+import { isAccessible } from './access.ts'
+import { RathError, show } from './errors.ts'
+import { type Platform, platformOf } from './platform.ts'
+
+/**
+ * Every program that this process starts is started here, and nowhere else in the package. Programs of the system come from its own folders: the
+ * PATH of this process may name folders that a sandbox can write to, as `npm start` puts `node_modules/.bin` of the current folder first.
+ */
+export type StartOptions = Omit<SpawnOptions, 'env' | 'shell'>
+
+/** Starts a program of the system, with nothing of this process's environment but what is given. */
+export function startSystem(
+  name: string,
+  args: readonly string[],
+  {
+    env = {},
+    ...options
+  }: StartOptions & { readonly env?: Readonly<Record<string, string | undefined>> } = {},
+): ChildProcess {
+  return spawn(systemProgram(name), args, { ...options, env: { ...systemEnvironment(), ...env } })
+}
+
+/**
+ * Starts what a person or their configuration named, with exactly this environment. A name without a slash is looked for in the PATH of that
+ * environment, so give one that `trustedPath` has made where the program runs outside every sandbox.
+ */
+export function startGiven(
+  program: string,
+  args: readonly string[],
+  options: StartOptions & {
+    readonly env: Readonly<Record<string, string | undefined>>
+    readonly shell?: boolean
+  },
+): ChildProcess {
+  return spawn(program, args, options)
+}
+
+/** Runs a program of the system to its end and returns what it printed; one that fails rejects with what it said. */
+export async function runSystem(name: string, args: readonly string[]): Promise<string> {
+  const env = systemEnvironment()
+  try {
+    const { stdout } = await promisify(execFile)(systemProgram(name), [...args], { env, maxBuffer: 2 ** 24 })
+    return stdout
+  } catch (error) {
+    if (error instanceof RathError) throw error
+    const { stderr = '' } = error as NodeJS.ErrnoException & { stderr?: string }
+    throw new Error(stderr.trim() || (error as Error).message, { cause: error })
+  }
+}
+
+/** Where a program of the system lies: an absolute path, looked for once. */
+export function systemProgram(name: string): string {
+  const path = findProgram(name)
+  if (path !== undefined) return path
+  const { programFolders, pathDelimiter } = platformOf()
+  throw new RathError(
+    'missing-program',
+    `There is no program ${show(name)} in ${programFolders.join(pathDelimiter)}. Install it there; the PATH of this process is not looked at, since a sandbox may be able to write to it.`,
+    { data: { program: name } },
+  )
+}
+
+const found = new Map<string, string>()
+
+/** Undefined where the system has no such program. An absolute path is taken as it is. */
+export function findProgram(
+  name: string,
+  folders?: readonly string[],
+  platform: Platform = platformOf(),
+): string | undefined {
+  const { isAbsolute: isWhole, join } = platform.name === 'win32' ? win32 : posix
+  if (isWhole(name)) return name
+  const known = folders === undefined ? found.get(name) : undefined
+  if (known !== undefined) return known
+  const path = (folders ?? platform.programFolders)
+    .flatMap(folder => platform.programEndings.map(ending => join(folder, name + ending)))
+    .find(file => isAccessible(file, constants.X_OK))
+  if (path !== undefined && folders === undefined) found.set(name, path)
+  return path
+}
+
+/** What a program of the system gets. */
+export function systemEnvironment(): Record<string, string> {
+  const { programFolders, pathDelimiter, name } = platformOf()
+  const root = process.env.SystemRoot
+  return {
+    PATH: programFolders.join(pathDelimiter),
+    LC_ALL: 'C',
+    // Programs of Windows do not start without it.
+    ...(name === 'win32' && root !== undefined && { SystemRoot: root }),
+  }
+}
+
+let path: string | undefined
+
+/**
+ * The PATH of this process without names that lead into the current folder, and without folders that were not there when it was first asked for: a
+ * sandbox may make those later. Folders of it that lie in a workspace are read-only in sandboxes.
+ */
+export function trustedPath(): string {
+  path ??= foldersOf(process.env.PATH ?? '').join(platformOf().pathDelimiter)
+  return path
+}
+
+/** Absolute folders of a PATH that are there. */
+export function foldersOf(list: string): string[] {
+  return list
+    .split(platformOf().pathDelimiter)
+    .filter(folder => isAbsolute(folder) && statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+}
