@@ -111,7 +111,7 @@ if child == 0: signal.pause()
 b = ctypes.create_string_buffer(8)
 class V(ctypes.Structure): _fields_ = [('base', ctypes.c_void_p), ('size', ctypes.c_size_t)]
 v = V(ctypes.addressof(b), 8)
-try: call(${call('process_vm_readv')}, child, ctypes.byref(v), 1, ctypes.byref(v), 1, 0)
+try: call(${call('process_vm_readv')}, child, ctypes.byref(v), 1, ctypes.byref(v), 1, ctypes.c_ulong(0))
 finally: os.kill(child, 9)`),
     },
     { name: 'use the keys of the kernel', script: python(`call(${call('keyctl')}, 0, -3, 1)`) },
