@@ -1,5 +1,7 @@
 import { CommanderError } from 'commander'
 import { type ErrorCode, RathError } from '../base/errors.ts'
+import { knownSecrets } from '../run/open-store.ts'
+import { createRedactor, secretsOf } from '../store/redact.ts'
 import { type ExitCode, exit } from './exit.ts'
 import type { Output } from './output.ts'
 import { plain, safeJson } from './text.ts'
@@ -20,8 +22,9 @@ const usageCodes: ReadonlySet<ErrorCode> = new Set([
   'unknown-sandbox',
 ])
 
-/** Says what went wrong, and gives the exit code for it. */
-export function report(error: unknown, output: Output, isJson: boolean): ExitCode {
+/** Says what went wrong, and gives the exit code for it. A key in the environment or in a config file is not shown. */
+export function report(thrown: unknown, output: Output, isJson: boolean): ExitCode {
+  const error = createRedactor(secretsHere()).error(thrown)
   const code = codeFor(error)
   const { message } = error as Error
   if (isJson) {
@@ -29,6 +32,15 @@ export function report(error: unknown, output: Output, isJson: boolean): ExitCod
     output.tell(safeJson({ error: known }) ?? '')
   } else output.tell(`${output.paint('red', 'rath:', output.stderr)} ${plain(sentence(error))}`)
   return code
+}
+
+/** What cannot be read is what is being reported. */
+function secretsHere(): Record<string, string> {
+  try {
+    return knownSecrets()
+  } catch {
+    return secretsOf(process.env)
+  }
 }
 
 function codeFor(error: unknown): ExitCode {

@@ -1,4 +1,3 @@
-import { digestOf } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { Provider } from '../model/provider.ts'
@@ -9,6 +8,7 @@ import { askAside, quiet, recorded } from '../run/aside.ts'
 import { type About, BudgetSpent } from '../run/ask.ts'
 import { endedAt } from '../run/budget-end.ts'
 import { call, type SessionInput } from '../run/call.ts'
+import { cleanDigest } from '../run/clean-digest.ts'
 import type { RunContext } from '../run/context.ts'
 import type { Recorder } from '../run/recorder.ts'
 import { RequestView } from '../run/request-view.ts'
@@ -18,6 +18,7 @@ import type { Message } from '../session/message.ts'
 import { textOf } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
 import { addUsage, noUsage, type Usage } from '../session/usage.ts'
+import type { Store } from '../store/spec.ts'
 import { type Candidate, type Choice, candidatesOf, none, readChoice } from './candidate.ts'
 import { chosen } from './chosen.ts'
 import { classNameOf } from './class-name.ts'
@@ -153,7 +154,12 @@ export class Selector extends ModelPart {
         const form = forms[0] as Form
         const { tools = [], ...rest } = form
         const request = () => ({ messages, settings, tools, ...rest })
-        const about = { instruction: this.instruction, question: asked, settings, ...aboutForm(form) }
+        const about = {
+          instruction: this.instruction,
+          question: asked,
+          settings,
+          ...aboutForm(form, recorder.store),
+        }
         const asking = { model: quiet(whom), retry: this.#retry ?? retry, about, request }
         const answer = await askAside(asking, recorder, context)
         return { ...answer, model: answer.model ?? whom.id }
@@ -210,10 +216,10 @@ function question(candidates: readonly Candidate[], said: string | undefined): s
 type Form = Partial<Pick<ModelRequest, 'output' | 'tools' | 'toolChoice'>>
 
 /** A form as the journal knows it. */
-function aboutForm({ output, tools, toolChoice }: Form): Partial<About> {
+function aboutForm({ output, tools, toolChoice }: Form, store: Store): Partial<About> {
   return {
     ...(output && { output }),
-    ...(tools && { tools: { digest: digestOf(tools), descriptions: tools } }),
+    ...(tools && { tools: { digest: cleanDigest(tools, store), descriptions: tools } }),
     ...(toolChoice && { toolChoice }),
   }
 }

@@ -21,7 +21,10 @@ export async function askPerson(
   place: number,
   context: RunContext,
 ): Promise<ApprovalDecision> {
-  const { approval, tool, args, question, session } = request
+  const { approval, tool, session } = request
+  const store = await context.runtime.store
+  // As anybody else is shown them; only the handler of this call sees what will be done to the letter.
+  const [args, question] = [store.clean(request.args), store.clean(request.question)]
   const digest = argumentsDigest(tool.name, args)
   const { approveWithin = Infinity, run } = context
   const until = approveWithin === Infinity ? undefined : Date.now() + approveWithin

@@ -1,13 +1,16 @@
 import { untilAbort } from '../base/abort.ts'
-import { type Digest, digestOf } from '../base/digest.ts'
+import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
 import { canonicalJsonOfOrdered, type Json, type JsonObject, toJson } from '../base/json.ts'
 import { type RetryOptions, withRetry } from '../model/retry.ts'
-import type { Model, ModelAnswer, ModelRequest } from '../model/spec.ts'
+import type { Model, ModelAnswer, ModelDelta, ModelRequest } from '../model/spec.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
+import type { Store } from '../store/spec.ts'
+import { cleanDigest } from './clean-digest.ts'
 import { emit, type RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
+import { DeltaCleaner } from './delta-cleaner.ts'
 import { errorOf, failureOf } from './door.ts'
 import type { Outcome } from './entry.ts'
 import { scopeIn } from './scope.ts'
@@ -78,7 +81,7 @@ export async function ask(question: Question, context: RunContext): Promise<Answ
     {
       kind: 'model',
       session,
-      ...requestOf(model, about),
+      ...(requests.get(about) ?? requestOf(model, about, await context.runtime.store)),
       sample: scopeIn(context).sample,
       rule: 'read',
       by: context.by,
@@ -123,10 +126,11 @@ async function answerOf(
   context: RunContext,
 ): Promise<{ outcome: Outcome; cause?: unknown }> {
   const failures: ChunkInput[] = []
+  const store = await context.runtime.store
   using deadline = new Deadline(context)
   let rounds = 0
   try {
-    const once = attempt(model, request(), context, deadline.signal)
+    const once = attempt(model, request(), context, store, deadline.signal)
     const task = (number: number) => {
       refuseSpent(context)
       rounds = number
@@ -138,7 +142,8 @@ async function answerOf(
         failures.push(failedAttempt(error, number))
         refuseSpent(context)
         context.runtime.tracing?.retry(error, number, waitMs)
-        emit(context, { type: 'retry', attempt: number, waitMs, error: error.code, message: error.message })
+        const message = store.clean(error.message)
+        emit(context, { type: 'retry', attempt: number, waitMs, error: error.code, message })
       },
     })
     return { outcome: { value: { answer, failures } as unknown as Json } }
@@ -157,22 +162,28 @@ function refuseSpent({ budget }: RunContext): void {
   if (spent !== undefined) throw new BudgetSpent(spent)
 }
 
-function attempt(model: Model, request: ModelRequest, context: RunContext, signal: AbortSignal) {
+function attempt(
+  model: Model,
+  request: ModelRequest,
+  context: RunContext,
+  store: Store,
+  signal: AbortSignal,
+) {
   return async (): Promise<ModelAnswer> => {
     context.budget.addRound()
     // Deltas are made only when somebody follows; a model may then answer in one piece.
-    const onDelta = context.events.observed
-      ? (delta: Parameters<NonNullable<Delta>>[0]) => {
+    const deltas = context.events.observed
+      ? new DeltaCleaner(store, delta => {
           if (!signal.aborted) emit(context, delta)
-        }
+        })
       : undefined
+    const onDelta = deltas && ((delta: ModelDelta) => deltas.add(delta))
     const answer = await untilAbort(model.answer(request, { signal, onDelta }), signal)
+    deltas?.end()
     if (answer.usage) context.budget.addUsage(answer.usage)
     return answer
   }
 }
-
-type Delta = Parameters<Model['answer']>[1]['onDelta']
 
 /** What is on record counts: a budget ends a run at the same point whenever it is run. */
 function spend({ value, error }: Outcome, { budget }: RunContext): void {
@@ -190,21 +201,18 @@ interface Written {
   readonly text: string
 }
 
-function requestOf(model: Model, about: About): Written {
-  let known = requests.get(about)
-  if (known === undefined) {
-    const { tools, output, ...rest } = about
-    const given = {
-      model: model.id,
-      ...rest,
-      ...(tools && { tools: tools.digest }),
-      ...(output && { output: { name: output.name, schema: digestOf(output.schema) } }),
-    }
-    const request = toJson(given, 'request')
-    known = { request, text: canonicalJsonOfOrdered(request) }
-    requests.set(about, known)
+function requestOf(model: Model, about: About, store: Store): Written {
+  const { tools, output, ...rest } = about
+  const given = {
+    model: model.id,
+    ...rest,
+    ...(tools && { tools: tools.digest }),
+    ...(output && { output: { name: output.name, schema: cleanDigest(output.schema, store) } }),
   }
-  return known
+  const request = toJson(given, 'request')
+  const made = { request, text: canonicalJsonOfOrdered(request) }
+  requests.set(about, made)
+  return made
 }
 
 function failedAttempt(error: unknown, attempt: number): ChunkInput {

@@ -91,7 +91,8 @@ async function perform(
     trace?.done(result, made)
     emit(context, { type: 'run-end', status: 'done' })
     return result
-  } catch (thrown) {
+  } catch (raw) {
+    const thrown = await withoutSecrets(raw, context)
     const known = session ? ownError(thrown, run) : inputError(thrown, run)
     // The innermost call knows most of the work.
     if (session) known.session ??= session
@@ -108,6 +109,13 @@ async function perform(
     if (run.leave()) await context.runtime.places.leave(run.id)
     context.end()
   }
+}
+
+/** Nobody is shown a secret in a message. A run that has not opened its store has met none. */
+async function withoutSecrets(thrown: unknown, { runtime }: RunContext): Promise<unknown> {
+  if (!runtime.isOpen || !(thrown instanceof Error)) return thrown
+  const store = await runtime.store.catch(() => undefined)
+  return store ? store.clean(thrown) : thrown
 }
 
 function endOf({ code }: RathError): RunEnd {

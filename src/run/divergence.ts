@@ -115,8 +115,9 @@ function nearest(asked: Asked, record: RunRecord): JournalEntry | undefined {
 
 async function differences(near: JournalEntry, asked: Asked, sources: DivergenceSources): Promise<string> {
   const { record, store, scratch, definitions } = sources
-  const before = await readable(askedIn(near).request, digest => record.defined(digest)?.request, store)
-  const now = await readable(asked.request, digest => definitions.get(digest), scratch)
+  const then = await readable(askedIn(near).request, digest => record.defined(digest)?.request, store)
+  const before = store.clean(then)
+  const now = store.clean(await readable(asked.request, digest => definitions.get(digest), scratch))
   if (before === now) return ''
   return createTwoFilesPatch('recorded', 'now', before, now, undefined, undefined, { context: 2 })
 }

@@ -1,4 +1,5 @@
 import { untilAbort } from '../base/abort.ts'
+import { fromBase64, toBase64 } from '../base/base64.ts'
 import { RathError, show } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { type Json, toJson } from '../base/json.ts'
@@ -152,8 +153,15 @@ export class CallForwardContext implements ForwardContext {
 
   get fetch(): ForwardContext['fetch'] {
     return (url, init = {}) =>
-      recordedFetch(url, { ...init, signal: init.signal ?? this.signal }, (request, work, rule) =>
-        effectIn(this.#context, 'fetch', request, work, { effect: rule }),
+      recordedFetch(
+        url,
+        { ...init, signal: init.signal ?? this.signal },
+        (request, work, rule) => effectIn(this.#context, 'fetch', request, work, { effect: rule }),
+        async body => {
+          const given = { data: toBase64(body) }
+          const clean = (await this.#context.runtime.store).clean(given)
+          return clean === given ? body : fromBase64(clean.data)
+        },
       )
   }
 

@@ -83,8 +83,8 @@ class Loop {
     this.#recorder = recorder
     this.#context = context
     this.#view = new RequestView(agent.prompt.messages())
-    this.#prompt = promptDigest(agent.prompt)
-    this.#tools = describe(agent.tools, this.#agent.tools)
+    this.#prompt = promptDigest(agent.prompt, recorder.store)
+    this.#tools = describe(agent.tools, this.#agent.tools, recorder.store)
     this.#about = {
       prompt: this.#prompt,
       settings: agent.settings,
@@ -94,7 +94,7 @@ class Loop {
   }
 
   async run(): Promise<void> {
-    if (this.#prompt) await keepPrompt(this.#agent.prompt, this.#prompt, await this.#context.runtime.store)
+    if (this.#prompt) await keepPrompt(this.#agent.prompt, this.#prompt, this.#recorder.store)
     await this.#finishTurn()
     await this.#agent.memory?.recallInto(this.#recorder, this.#context)
     for (let round = 0; ; round++) {
@@ -207,7 +207,7 @@ class Loop {
     const { policy, by, runtime } = context
     const { session } = this.#recorder
     const sandbox = async () => (await runtime.places.open({ session, run: context.runId, signal })).sandbox
-    const turn = { session, context, signal, open: sandbox }
+    const turn = { session, context, store: this.#recorder.store, signal, open: sandbox }
     return dispatchCalls(calls, {
       tools: this.#agent.tools,
       session,
@@ -225,8 +225,14 @@ class Loop {
       ruled: (call, rule) => passRuling(call, rule, turn),
       around: (call, run) => passTool(call, run, turn),
       // As it runs: an approver may have edited the arguments.
-      onStart: ({ call, args }) => emit(context, { type: 'tool-call', call: { ...call, args } }),
-      onProgress: (callId, data) => emit(context, { type: 'tool-progress', callId, data }),
+      onStart: ({ call, args }) => {
+        if (context.events.observed)
+          emit(context, { type: 'tool-call', call: { ...call, args: this.#recorder.store.clean(args) } })
+      },
+      onProgress: (callId, data) => {
+        if (context.events.observed)
+          emit(context, { type: 'tool-progress', callId, data: this.#recorder.store.clean(data) })
+      },
       onResult: record => {
         const { call, outcome } = record
         emit(context, { type: 'tool-result', callId: call.id, tool: call.name, outcome })

@@ -9,6 +9,10 @@ import type { Store, StoreOptions } from '../store/spec.ts'
  * Keys in the environment and in the config files are never written to it, unless `secrets` says otherwise.
  */
 export function openStore(url: string = defaultStoreUrl, options: StoreOptions = {}): Promise<Store> {
-  const secrets = options.secrets ?? { ...configSecrets(processSurroundings()), ...secretsOf(process.env) }
-  return open(url, { ...options, secrets })
+  return open(url, { ...options, secrets: options.secrets ?? knownSecrets() })
+}
+
+/** The keys of the environment and of the config files. */
+export function knownSecrets(): Record<string, string> {
+  return { ...configSecrets(processSurroundings()), ...secretsOf(process.env) }
 }

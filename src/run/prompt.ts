@@ -5,9 +5,9 @@ import type { Store } from '../store/spec.ts'
 
 const kept = new WeakMap<Store, Set<Digest>>()
 
-/** What an answer's `prompt` names: the instructions as an agent perceives them. */
-export function promptDigest(prompt: Session): Digest | undefined {
-  return prompt.length === 0 ? undefined : digestOf(prompt.messages())
+/** What an answer's `prompt` names: the instructions as the store keeps them. */
+export function promptDigest(prompt: Session, store: Store): Digest | undefined {
+  return prompt.length === 0 ? undefined : digestOf(store.clean(prompt).messages())
 }
 
 /** The id under which a store keeps the instructions with this digest. */

@@ -19,19 +19,20 @@ interface Recorded {
 }
 
 /**
- * A fetch whose response is recorded. The key covers method, address and body; headers may hold what changes from day to day, and keys.
+ * A fetch whose response is recorded. The key covers method, address and body, without secrets; headers may hold what changes from day to day, and keys.
  */
 export async function recordedFetch(
   url: string | URL,
   init: RequestInit,
   through: Through,
+  clean: (body: Uint8Array) => Promise<Uint8Array>,
 ): Promise<Response> {
   const request = new Request(url, init)
   const body = request.body === null ? null : new Uint8Array(await request.arrayBuffer())
   const { method, headers: sent } = request
   const isRead = method === 'GET' || method === 'HEAD'
   const found = await through(
-    { method, url: request.url, ...(body && { body: digestOf(body, sent) }) },
+    { method, url: request.url, ...(body && { body: digestOf(await clean(body), sent) }) },
     // The type of a body is told by what it was made of, and no longer by its bytes.
     async () => recorded(await fetch(request.url, { ...init, method, headers: sent, ...(body && { body }) })),
     isRead ? 'read' : 'external',

@@ -11,7 +11,7 @@ import { emit, type RunContext } from './context.ts'
  */
 export class Recorder {
   readonly #context: RunContext
-  readonly #store: Store
+  readonly store: Store
   /** What the session grew from, until the store has it too: a graph has no missing parents. */
   #input: Session | undefined
   #value: SessionValue
@@ -21,7 +21,7 @@ export class Recorder {
 
   private constructor(input: Session, context: RunContext, store: Store) {
     this.#context = context
-    this.#store = store
+    this.store = store
     this.#input = input
     const value = valueFrom(input)
     const lineage = onLane(context.out.lineage, value.lineage.lane)
@@ -76,7 +76,7 @@ export class Recorder {
   #unkept(): Session[] {
     if (this.#value === this.#kept) return []
     // What is kept may differ from what was given: secrets are taken out, and the run goes on without them.
-    const session = this.#store.clean(this.session)
+    const session = this.store.clean(this.session)
     this.#value = valueFrom(session)
     this.#kept = this.#value
     const input = this.#input

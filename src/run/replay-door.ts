@@ -65,7 +65,7 @@ export class ReplayDoor implements Door {
   }
 
   define(digest: string, value: () => Json): void {
-    if (!this.definitions.has(digest)) this.definitions.set(digest, value())
+    if (!this.definitions.has(digest)) this.definitions.set(digest, this.#options.store.clean(value()))
   }
 
   recall(asked: Asked): Outcome | undefined {
@@ -78,7 +78,8 @@ export class ReplayDoor implements Door {
     const asked = cleaned(given, store)
     const key = keyOf(asked)
     const occurrence = this.#occurrences.take(key, asked.by)
-    const live = () => perform({ key, occurrence })
+    const live = async () =>
+      store.clean((await perform({ key, occurrence })) as unknown as Json) as unknown as Outcome
     if (mode === 'model' && asked.kind === 'model') return { ...(await live()), isRecorded: false }
     const entry = record.find(key, occurrence)
     const outcome = outcomeIn(entry)
@@ -112,7 +113,10 @@ export class ReplayDoor implements Door {
   /** Runs a tool beside its recorded outcome, unless it would touch the world. */
   async #compare(asked: Asked, outcome: Outcome, live: () => Promise<Outcome>): Promise<void> {
     const { tool, args } = asked.request as unknown as { tool: string; args: Json }
-    const recorded = (outcome.value as unknown as ToolRecord).outcome as unknown as Json
+    // Both as they would be written now: what is known to be a secret may have changed since.
+    const recorded = this.#options.store.clean(
+      (outcome.value as unknown as ToolRecord).outcome as unknown as Json,
+    )
     const about = { tool, args, by: asked.by, recorded }
     const isPlaced = asked.session.placement !== undefined && !this.#options.copiesFiles
     const isLocal = asked.rule === 'read' || asked.rule === 'workspace' || asked.facts?.sandboxed === true

@@ -1,4 +1,4 @@
-import type { RathError } from '../base/errors.ts'
+import { type RathError, toRathError } from '../base/errors.ts'
 import type { Json } from '../base/json.ts'
 import { Session } from '../session/session.ts'
 import type { RunStatus, Store } from '../store/spec.ts'
@@ -73,7 +73,7 @@ export async function replayRun(
   // What the policy of the run said is on record; it takes one to be asked for that.
   const ruled = row.data.policy === true && { policy: policy({}) }
   const options = { runtime: scratch, ...ruled, [runSetup]: { id: run, door } }
-  const { session, error } = await ended(workflow(input, options as never))
+  const { session, error } = await ended(workflow(input, options as never), store)
   const output = row.output === null ? undefined : await store.sessions.get(row.output)
   const status = error ? statusOf(error) : 'done'
   const divergence = door.divergence ?? (mode === 'model' ? undefined : endDifference(run, output, session))
@@ -95,18 +95,21 @@ export async function replayRun(
     ...(divergence && { divergence }),
     unasked: unasked.map(entry => {
       const { by, request } = askedIn(entry)
-      return { kind: entry.kind, by, request }
+      return { kind: entry.kind, by, request: store.clean(request) }
     }),
     tools: door.tools,
     ...(error && { error }),
   }
 }
 
-async function ended(pending: Promise<Session>): Promise<{ session?: Session; error?: RathError }> {
+async function ended(
+  pending: Promise<Session>,
+  store: Store,
+): Promise<{ session?: Session; error?: RathError }> {
   try {
     return { session: await pending }
   } catch (thrown) {
-    const error = thrown as RathError
+    const error = store.clean(toRathError(thrown))
     return { error, ...(error.session instanceof Session && { session: error.session }) }
   }
 }

@@ -3,6 +3,7 @@ import type { MemoryBackend } from '../memory/spec.ts'
 import type { ModelLike } from '../model/resolve.ts'
 import type { SandboxBackend } from '../sandbox/spec.ts'
 import type { Session } from '../session/session.ts'
+import { createRedactor, type Redactor } from '../store/redact.ts'
 import type { GcOptions, GcReport, RunStore, Store, StoreOptions } from '../store/spec.ts'
 import { openApprovals } from './approval-facts.ts'
 import { type ApprovalAnswer, decideApproval } from './decide.ts'
@@ -10,7 +11,7 @@ import { usualLease } from './journal.ts'
 import { lazySessions } from './lazy-sessions.ts'
 import { Memories, type MemoriesOptions } from './memory/memories.ts'
 import { Models } from './models.ts'
-import { openStore } from './open-store.ts'
+import { knownSecrets, openStore } from './open-store.ts'
 import { Places } from './place/places.ts'
 import { serveFiles } from './place/session-files.ts'
 import { type ReplayReport, replayRun } from './replay.ts'
@@ -127,9 +128,14 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
     if (opened) return opened
     opened = typeof given === 'object' ? Promise.resolve(given) : openStore(given, redact ? { redact } : {})
     // One that cannot be reached now may be there for the next call.
-    opened.catch(() => {
-      opened = undefined
-    })
+    opened.then(
+      store => {
+        ready = store
+      },
+      () => {
+        opened = undefined
+      },
+    )
     return opened
   }
   const close = async () => {
@@ -141,7 +147,15 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
       if (typeof given !== 'object') await (await opened)?.close()
     }
   }
-  const telemetry = openTracing(options.telemetry, async value => (await open()).clean(value))
+  // Before the store is open, the secrets are known that it would be opened with.
+  let ready = typeof given === 'object' ? given : undefined
+  let early: Redactor | undefined
+  const words = (text: string) => {
+    if (ready) return ready.clean(text)
+    early ??= createRedactor(knownSecrets(), redact)
+    return early.text(text)
+  }
+  const telemetry = openTracing(options.telemetry, async value => (await open()).clean(value), words)
   const runtime: Runtime = {
     get store() {
       return open()
@@ -180,9 +194,9 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
     async replay(id, workflow, { mode = 'strict' } = {}) {
       checkMode(mode)
       const recorded = await open()
-      await using memory = await openStore('memory:', { secrets: {} })
-      // Secrets are taken out as they were, whatever they are called here.
+      // Secrets are taken out as the store of the run takes them out.
       const clean: Store['clean'] = value => recorded.clean(value)
+      await using memory = await openStore('memory:', { secrets: {}, redact: text => clean(text) })
       const copies = mode === 'tools' ? places.scratch(await filesBefore(id, recorded)) : undefined
       await using scratch = runtimeWith(
         { ...options, store: { ...memory, clean } },

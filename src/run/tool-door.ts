@@ -1,13 +1,14 @@
 import { cancelledError } from '../base/abort.ts'
-import { type Digest, digestOf } from '../base/digest.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import type { Sandbox } from '../sandbox/spec.ts'
 import type { ToolOutcome } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
+import type { Store } from '../store/spec.ts'
 import type { PreparedCall } from '../tool/dispatch.ts'
 import type { Ruling } from '../tool/permission.ts'
 import type { Effect, Tool } from '../tool/spec.ts'
 import type { ToolRecord } from '../tool/tool-record.ts'
+import { cleanDigest } from './clean-digest.ts'
 import type { RunContext } from './context.ts'
 import type { Asked } from './entry.ts'
 import { perform, performCaptured } from './perform.ts'
@@ -18,6 +19,7 @@ import type { TurnName } from './turn-files.ts'
 export interface ToolTurn {
   readonly session: Session
   readonly context: RunContext
+  readonly store: Store
   /** Aborted when the turn is. */
   readonly signal: AbortSignal
   readonly open?: (() => Promise<Sandbox>) | undefined
@@ -120,15 +122,9 @@ function ruleOf({ resumable, effect, sandboxed }: Tool, { session, context }: To
   return network && fileWrite && !backend.reachesOut?.(spec) ? 'workspace' : effect
 }
 
-const schemas = new WeakMap<Tool, Digest>()
-
 /** What a call is, for the journal; the ids that providers invent are no part of it. */
-export function toolRequest({ tool, args, index }: PreparedCall): Json {
-  let schema = schemas.get(tool)
-  if (schema === undefined) {
-    schema = digestOf(tool.parameters)
-    schemas.set(tool, schema)
-  }
+function toolRequest({ tool, args, index }: PreparedCall, store: Store): Json {
+  const schema = cleanDigest(tool.parameters, store)
   // Its keys in order: that is half of writing it canonically.
   return { args, effect: tool.effect, place: index, schema, tool: tool.name }
 }
@@ -138,13 +134,13 @@ const sandboxed: JsonObject = Object.freeze({ sandboxed: true })
 function asked(
   kind: string,
   call: PreparedCall,
-  { session, context, signal }: ToolTurn,
+  { session, context, signal, store }: ToolTurn,
   { rule, urgent, light, own, facts }: Pick<Asked, 'rule' | 'urgent' | 'light' | 'own' | 'facts'>,
 ): Asked {
   return {
     kind,
     session,
-    request: toolRequest(call),
+    request: toolRequest(call, store),
     sample: scopeIn(context).sample,
     rule,
     by: context.by,

@@ -1,7 +1,8 @@
-import { digestOf } from '../base/digest.ts'
+import type { Store } from '../store/spec.ts'
 import { readToolResult } from '../tool/big-output.ts'
 import type { Tool } from '../tool/spec.ts'
 import type { Tools } from './ask.ts'
+import { cleanDigest } from './clean-digest.ts'
 
 /** A long result is shown to the model head and tail; with this tool it reads the rest. */
 export function withReader(tools: ReadonlyMap<string, Tool>): ReadonlyMap<string, Tool> {
@@ -10,20 +11,23 @@ export function withReader(tools: ReadonlyMap<string, Tool>): ReadonlyMap<string
     : new Map([...tools, [readToolResult.name, readToolResult]])
 }
 
-const described = new WeakMap<ReadonlyMap<string, Tool>, Tools>()
+const described = new WeakMap<ReadonlyMap<string, Tool>, Tools['descriptions']>()
 
 /** What the model is told of the tools; made once for each table of an agent. */
-export function describe(own: ReadonlyMap<string, Tool>, all: ReadonlyMap<string, Tool>): Tools | undefined {
+export function describe(
+  own: ReadonlyMap<string, Tool>,
+  all: ReadonlyMap<string, Tool>,
+  store: Store,
+): Tools | undefined {
   if (all.size === 0) return undefined
-  let known = described.get(own)
-  if (known === undefined) {
-    const descriptions = [...all.values()].map(({ name, description, parameters }) => ({
+  let descriptions = described.get(own)
+  if (descriptions === undefined) {
+    descriptions = [...all.values()].map(({ name, description, parameters }) => ({
       name,
       description,
       parameters,
     }))
-    known = { digest: digestOf(descriptions), descriptions }
-    described.set(own, known)
+    described.set(own, descriptions)
   }
-  return known
+  return { digest: cleanDigest(descriptions, store), descriptions }
 }

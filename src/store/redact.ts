@@ -1,5 +1,5 @@
 import { RathError } from '../base/errors.ts'
-import { isJson, type Json, type JsonObject } from '../base/json.ts'
+import { isJson, type Json } from '../base/json.ts'
 import type { ChunkBody } from '../session/chunk.ts'
 import { parseRecordedChunk } from '../session/parse.ts'
 import { cleanChunk, cleanJson } from './clean.ts'
@@ -14,23 +14,34 @@ export interface Redactor {
   json<T extends Json>(value: T, written?: string): T
   chunk(body: ChunkBody, written?: string): ChunkBody
   bytes(bytes: Uint8Array): Uint8Array
-  /** The same error with a clean message, data and causes. The hook does not see it: it is not written. */
-  error(error: unknown): unknown
+  /** An error of the same class with a clean message, stack, data and causes; the very same one when it holds no secret. */
+  error<T>(error: T): T
+  /** How many characters at the end of a text may be the beginning of a secret whose rest is still to come. */
+  unfinished(text: string): number
 }
 
 /** Shorter values would be found inside ordinary words. */
 const shortestSecret = 8
 
-/** The variables of an environment whose names say that they hold a secret. */
+/** The variables of an environment that hold a secret: their names say so, or they are an address with a password in it. */
 export function secretsOf(environment: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const secrets: Record<string, string> = {}
   for (const [name, value] of Object.entries(environment)) {
     if (value === undefined || value.length < shortestSecret) continue
-    const words = name.toUpperCase()
-    const secret = /(^|_)(API_?KEY|KEY|TOKEN|SECRET|CREDENTIALS?)(_|$)|PASSW(OR)?D(_|$)/.test(words)
-    if (secret && !/_(FILE|PATH|DIR|URL|ID|NAME)$/.test(words)) secrets[name] = value
+    if (saysSecret(name.toUpperCase(), value) || addressWithPassword.test(value)) secrets[name] = value
   }
   return secrets
+}
+
+const secretWords =
+  /(^|_)(API_?KEY|KEY|TOKEN|SECRET|CREDENTIALS?|PAT|JWT|COOKIES?)(_|$)|PASS(WD|WORD|PHRASE)(_|$)|(^|_)(AUTH|DSN)$|ACCESS_KEY_ID$/
+const addressWithPassword = /^[a-z][a-z0-9+.-]*:\/\/[^\s/@]*:[^\s/@]+@/i
+
+function saysSecret(name: string, value: string): boolean {
+  // PWD alone is the current folder, and so may be others that end like it.
+  if (/.(?<!^OLD)PWD$/.test(name)) return !/^([/~.]|[a-z]:\\)/i.test(value)
+  if (/_(FILE|PATH|DIR|URL|NAME)$/.test(name)) return false
+  return secretWords.test(name) && (!name.endsWith('_ID') || name.endsWith('ACCESS_KEY_ID'))
 }
 
 export function createRedactor(secrets: Readonly<Record<string, string>>, hook?: Redact): Redactor {
@@ -59,6 +70,15 @@ export function createRedactor(secrets: Readonly<Record<string, string>>, hook?:
     const hooked: unknown = hook(clean)
     if (typeof hooked === 'string') return hooked
     throw new RathError('invalid-argument', `The redact hook must return a string, not ${typeof hooked}.`)
+  }
+
+  /** A hook that fails must not hide what went wrong. */
+  function hooked(given: string): string {
+    try {
+      return text(given)
+    } catch {
+      return withoutSecrets(given)
+    }
   }
 
   // A text that holds no secret as JSON writes it, and no bytes, need not be looked at part by part.
@@ -90,21 +110,56 @@ export function createRedactor(secrets: Readonly<Record<string, string>>, hook?:
     return after === before ? given : new Uint8Array(Buffer.from(after, isText ? 'utf8' : 'latin1'))
   }
 
-  function error(thrown: unknown): unknown {
-    if (!pattern || !cutShort || !(thrown instanceof Error)) return thrown
-    const clean = (given: string) => withoutSecrets(given).replace(cutShort, '[redacted]…')
-    const message = clean(thrown.message)
-    const cause = error(thrown.cause)
-    if (!(thrown instanceof RathError)) {
-      if (message === thrown.message && cause === thrown.cause) return thrown
-      return new Error(message, { cause })
-    }
-    const data = cleanJson(thrown.data, { text: clean, bytes: given => given }) as JsonObject
-    if (message === thrown.message && cause === thrown.cause && data === thrown.data) return thrown
-    return new RathError(thrown.code, message, { cause, data })
+  function error<T>(thrown: T): T {
+    if (isIdle || !(thrown instanceof Error)) return thrown
+    return cleanError(thrown, given => {
+      const clean = hooked(given)
+      return cutShort ? clean.replace(cutShort, '[redacted]…') : clean
+    })
   }
 
-  return { isIdle, text, json, chunk, bytes, error }
+  function unfinished(given: string): number {
+    let most = 0
+    for (const value of values) {
+      for (let at = Math.max(0, given.length - value.length + 1); at < given.length - most; at++) {
+        if (given[at] === value[0] && value.startsWith(given.slice(at))) most = given.length - at
+      }
+    }
+    return most
+  }
+
+  return { isIdle, text, json, chunk, bytes, error, unfinished }
+}
+
+/**
+ * A copy where anything of it changed, so that nobody else's error is altered. It is of the same class and has the same members, a stack among
+ * them, and whatever they hold that is data or an error is clean too.
+ */
+function cleanError<T extends Error>(given: T, clean: (text: string) => string, around: Error[] = []): T {
+  if (around.includes(given) || around.length > 20) return given
+  const path = [...around, given]
+  const value = (member: unknown): unknown => {
+    if (typeof member === 'string') return clean(member)
+    if (member instanceof Error) return cleanError(member, clean, path)
+    if (Array.isArray(member) && member.some(item => item instanceof Error)) return changed(member, value)
+    return isJson(member) ? cleanJson(member, { text: clean, bytes: bytes => bytes }) : member
+  }
+  const members = Object.getOwnPropertyDescriptors(given) as Record<string, PropertyDescriptor>
+  let isClean = true
+  for (const name of Object.keys(members)) {
+    const before: unknown = given[name as keyof T]
+    const after = value(before)
+    if (after !== before) isClean = false
+    // A stack may be computed by what only the error itself has.
+    const enumerable = members[name]?.enumerable === true
+    members[name] = { value: after, enumerable, writable: true, configurable: true }
+  }
+  return isClean ? given : Object.create(Object.getPrototypeOf(given), members)
+}
+
+function changed(items: readonly unknown[], map: (item: unknown) => unknown): readonly unknown[] {
+  const copy = items.map(map)
+  return copy.some((item, i) => item !== items[i]) ? copy : items
 }
 
 /** What is no JSON is refused where it is written, and has to be clean there too. */

@@ -17,9 +17,14 @@ export interface Store extends AsyncDisposable {
   readonly runs: RunStore
   /**
    * A value as it would be written, at once: without secrets, and the very same one when it holds none. What is kept of it later is
-   * what this gives, so a redact hook must leave alone what it returned before.
+   * what this gives, so a redact hook must leave alone what it returned before. An error comes back as a copy of its class.
    */
-  clean<T extends Session | Json>(value: T): T
+  clean<T extends Session | Json | Error>(value: T): T
+  /**
+   * How many characters at the end of a text may be the beginning of a secret: whoever shows a text while it is still growing holds those
+   * back. A store without it has each piece cleaned by itself.
+   */
+  unfinished?(text: string): number
   /** Frees what no session, run or tag reaches any more. */
   gc(options?: GcOptions): Promise<GcReport>
   /** Waits for what was accepted, then lets go. Everything asked of the store afterwards is refused. */

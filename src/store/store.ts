@@ -39,8 +39,11 @@ export function createStore(
     sessions: gate.around(sessions),
     blobs: gate.around(blobStore(allowed, committer, redactor)),
     runs: gate.around(new Runs(allowed, committer, redactor, sessions)),
-    clean: <T extends Session | Json>(value: T): T =>
-      (value instanceof Session ? sessions.clean(value) : redactor.json(value)) as T,
+    clean: <T extends Session | Json | Error>(value: T): T => {
+      if (value instanceof Session) return sessions.clean(value) as T
+      return value instanceof Error ? redactor.error(value) : (redactor.json(value as Json) as T)
+    },
+    unfinished: text => redactor.unfinished(text),
     gc: options => gate.pass(() => collect(allowed, options)),
     close,
     [Symbol.asyncDispose]: close,

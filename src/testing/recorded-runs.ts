@@ -84,7 +84,8 @@ async function replayRun(
   store: Store,
 ): Promise<Session> {
   const input = await insert(await read(path, name), name, store)
-  if (store.clean(session).state !== input.state) throw otherInput(name, path, input, session)
+  const given = store.clean(session)
+  if (given.state !== input.state) throw otherInput(name, path, store.clean(input), given)
   const { ok, divergence, unasked, error, status, session: out } = await runtime.replay(name, run)
   if (ok && out && unasked[0]) throw notAsked(name, path, unasked)
   if (ok && out) return out

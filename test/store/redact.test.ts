@@ -17,9 +17,66 @@ test('the variables whose names say secret are taken from an environment', () =>
     'MY_SECRET',
   ]
   secret.push('GOOGLE_CREDENTIALS', 'PGPASSWORD', 'ANTHROPIC_AUTH_TOKEN')
-  const open = ['PATH', 'KEYBOARD', 'TOKENIZER', 'SSH_KEY_FILE', 'TOKEN_URL', 'AWS_KEY_ID', 'HOME', 'MONKEY']
+  secret.push('GH_PAT', 'MYSQL_PWD', 'GPG_PASSPHRASE', 'AWS_ACCESS_KEY_ID', 'SENTRY_DSN', 'SESSION_COOKIE')
+  secret.push('NPM_AUTH', 'npm_config__auth', 'PROXY_AUTH', 'SUPABASE_JWT', 'SITE_COOKIES')
+  const open = [
+    'PWD',
+    'OLDPWD',
+    'SSH_AUTH_SOCK',
+    'XAUTHORITY',
+    'PATTERN',
+    'COOKIE_FILE',
+    'AUTHOR',
+    'PATH',
+    'KEYBOARD',
+    'TOKENIZER',
+    'SSH_KEY_FILE',
+    'TOKEN_URL',
+    'AWS_KEY_ID',
+    'HOME',
+    'MONKEY',
+  ]
   const environment = Object.fromEntries([...secret, ...open].map(name => [name, value]))
   expect(Object.keys(secretsOf({ ...environment, SHORT_KEY: 'abc', NO_KEY: undefined }))).toEqual(secret)
+})
+
+test('an address with a password is a secret, and a folder is none, whatever they are called', () => {
+  const url = 'postgres://ann:hunter2@db.example/app'
+  expect(
+    secretsOf({ DATABASE_URL: url, SITE_URL: 'https://example.com/a:b@c', PROJECT_PWD: '/home/ann/project' }),
+  ).toEqual({ DATABASE_URL: url })
+})
+
+test('how much of a text may be the beginning of a secret', () => {
+  for (const [text, count] of [
+    ['', 0],
+    ['a s', 1],
+    ['a sk-abc', 6],
+    ['a sk-abcdefgh', 11],
+    ['a sk-abcdefgh-and', 15],
+    ['sk-sk-a', 4],
+    ['a sk-abd', 0],
+  ] as const)
+    expect([text, redactor.unfinished(text)]).toEqual([text, count])
+})
+
+test('an error is copied without its secrets, and stays what it was', () => {
+  class Refused extends TypeError {
+    readonly header = { authorization: 'Bearer sk-abcdefgh' }
+  }
+  const inner = new Refused('no sk-abcdefgh')
+  const outer = Object.assign(new AggregateError([inner], 'all', { cause: inner }), { session: redactor })
+  inner.cause = outer
+  const clean = redactor.error(outer)
+  expect(clean).toBeInstanceOf(AggregateError)
+  expect(clean.session).toBe(redactor)
+  expect(clean.cause).toBeInstanceOf(Refused)
+  expect(clean.errors[0]).toMatchObject({
+    message: 'no [redacted:KEY]',
+    header: { authorization: 'Bearer [redacted:KEY]' },
+  })
+  expect((clean.cause as Error).stack).toContain('no [redacted:KEY]')
+  expect(inner.message).toBe('no sk-abcdefgh')
 })
 
 test('every occurrence is replaced, the longest secret first, and short ones never', () => {

@@ -19,12 +19,16 @@ export class Cutter {
   readonly #limits: Required<CutLimits>
   readonly #kept: { text: string; characters?: number; digest?: string }[] = []
 
-  constructor(limits: CutLimits = {}) {
+  readonly #clean: (text: string) => string
+
+  /** `clean` takes secrets out before anything is cut: half a secret is not found any more. */
+  constructor(limits: CutLimits = {}, clean: (text: string) => string = text => text) {
+    this.#clean = clean
     this.#limits = { text: limits.text ?? 8_000, total: limits.total ?? 6_000_000 }
   }
 
   keep(text: string): Cut {
-    const kept = { text }
+    const kept = { text: this.#clean(text) }
     this.#kept.push(kept)
     return kept
   }

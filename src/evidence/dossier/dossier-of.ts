@@ -44,7 +44,7 @@ export async function dossierOf(
   options: DossierOptions = {},
 ): Promise<Dossier> {
   const name = runOrSession instanceof Session ? runOrSession.id : runOrSession
-  return dossierFrom(await collect(store, name), options)
+  return dossierFrom({ ...(await collect(store, name)), clean: text => store.clean(text) }, options)
 }
 
 /** The same from sessions alone: the last of them is the one that all led to, unless another is named. */
@@ -69,7 +69,7 @@ export async function dossierFrom(material: Material, options: DossierOptions = 
   const { final, journal, prompts } = material
   const history = historyOf(material)
   const { events } = history
-  const cutter = new Cutter(limits)
+  const cutter = new Cutter(limits, material.clean)
   const integrity = integrityOf(history, material, signatures)
   const tools = toolsOf(events, journal)
   const approvals = approvalsOf(events, cutter)

@@ -14,6 +14,8 @@ export interface Material {
   readonly prompts?: ReadonlyMap<Digest, string>
   /** Sessions that others came from and that were not found. */
   readonly missing?: readonly string[]
+  /** Takes out the secrets that the store keeps out of itself: files are kept as they are. */
+  readonly clean?: (text: string) => string
   /** There were more sessions than were looked at. */
   readonly more?: boolean
 }

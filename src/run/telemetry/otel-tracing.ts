@@ -34,6 +34,8 @@ export interface OtelTracingOptions {
   readonly meter?: OtelMeter | undefined
   /** Whether what was said and done goes on the spans, and what takes secrets out of it. */
   readonly clean?: ((value: Json) => Promise<Json>) | undefined
+  /** Takes secrets out of what spans say without content, such as descriptions and names. */
+  readonly words: (text: string) => string
 }
 
 /** A span under way. */
@@ -182,8 +184,11 @@ export class OtelTracing implements Tracing {
     const tracer = this.#options.tracer ?? trace.getTracer('openrath', version)
     const active = context.active()
     const parent = active === ROOT_CONTEXT ? (frames.getStore()?.context ?? active) : active
+    const { words } = this.#options
+    const said: Attributes = { ...measured, ...attributes }
+    for (const [key, value] of Object.entries(said)) if (typeof value === 'string') said[key] = words(value)
     const span = this.#guard.try(() =>
-      tracer.startSpan(name, { kind, attributes: { ...measured, ...attributes }, links }, parent),
+      tracer.startSpan(words(name), { kind, attributes: said, links }, parent),
     )
     return {
       span: this.#guard.span(span),

@@ -18,12 +18,13 @@ const names = ['tracer', 'meter', 'content']
 export function openTracing(
   telemetry: boolean | TelemetryOptions | undefined,
   clean: (value: Json) => Promise<Json>,
+  words: (text: string) => string,
 ): OtelTracing | undefined {
   if (telemetry === undefined || telemetry === false) return undefined
   const options = telemetry === true ? {} : telemetry
   check(options)
   const { tracer, meter, content = false } = options
-  return new OtelTracing(loadOtel(), { tracer, meter, ...(content && { clean }) })
+  return new OtelTracing(loadOtel(), { tracer, meter, words, ...(content && { clean }) })
 }
 
 function check(options: unknown): asserts options is TelemetryOptions {
