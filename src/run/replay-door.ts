@@ -89,10 +89,11 @@ export class ReplayDoor implements Door {
       if (mode === 'tools' && asked.kind === 'tool') await this.#compare(asked, outcome, live)
       return { ...outcome, isRecorded: true }
     }
-    if (mode === 'model') return { ...(await this.#instead(asked, live)), isRecorded: true }
+    const missing = { key, occurrence, entry }
+    if (mode === 'model') return { ...(await this.#instead(asked, missing, live)), isRecorded: true }
     if (entry?.kind === 'approval') throw waitingError(record.run, [approvalIn(entry)])
     if (entry) await this.#quiet(asked)
-    this.divergence ??= await this.#options.diverge(asked, { key, occurrence, entry })
+    this.divergence ??= await this.#options.diverge(asked, missing)
     throw divergedError(this.divergence)
   }
 
@@ -130,7 +131,7 @@ export class ReplayDoor implements Door {
   }
 
   /** With a model that says something else, the recorded outcome of the same call, whenever it was made; else a refusal. */
-  async #instead(asked: Asked, live: () => Promise<Outcome>): Promise<Outcome> {
+  async #instead(asked: Asked, missing: Missing, live: () => Promise<Outcome>): Promise<Outcome> {
     if (asked.light) return live()
     const reason = 'This is a replay with a live model, and the recorded run did not do this.'
     if (asked.kind === 'tool') {
@@ -139,6 +140,7 @@ export class ReplayDoor implements Door {
       return outcome ?? { value: { outcome: { kind: 'denied', reason }, durationMs: 0 } }
     }
     if (asked.kind === 'approval') return { value: { verdict: 'rejected', by: 'replay', reason } }
+    this.divergence ??= await this.#options.diverge(asked, missing)
     throw new RathError('replay-diverged', `${asked.kind} of ${asked.by} is not on record. ${reason}`)
   }
 

@@ -12,7 +12,10 @@ import { runSetup } from './run.ts'
 export interface ReplayReport {
   readonly run: string
   readonly mode: ReplayMode
-  /** Everything was as it was: every effect, the end, and the state at the end; tools that ran again gave the same. */
+  /**
+   * Everything was as it was: every effect, the end, and the state at the end; tools that ran again gave the same. In mode `model`, which may
+   * say something else, that the run ended as it did and did nothing that is not on record.
+   */
   readonly ok: boolean
   /** How the run was recorded to have ended, and how the replay did. */
   readonly recorded: RunStatus
@@ -85,7 +88,8 @@ export async function replayRun(
     mode,
     ok:
       divergence === undefined &&
-      (mode === 'model' || (isSame && status === row.status)) &&
+      status === row.status &&
+      (mode === 'model' || isSame) &&
       door.tools.every(({ same }) => same !== false),
     recorded: row.status,
     status,

@@ -358,6 +358,54 @@ describe('other modes', () => {
     expect([touch.counter.ran, other.counter.ran]).toEqual([1, 0])
   })
 
+  it('model: one that does not end as the run did is not ok, and says why', async () => {
+    class Mailing extends Workflow {
+      agent: Agent
+      constructor(agent: Agent) {
+        super()
+        this.agent = agent
+      }
+      async forward(session: Session, context: ForwardContext) {
+        const done = await this.agent(session)
+        await context.effect('mail', { text: done.text }, () => 'sent')
+        return done
+      }
+    }
+    const { runtime } = await fresh()
+    const pending = runtime.run(new Mailing(agentWith(['done']).agent), say())
+    await pending
+    const again = (script: Script) =>
+      runtime.replay(pending.runId, new Mailing(agentWith(script).agent), { mode: 'model' })
+    expect(await again(['done'])).toMatchObject({ ok: true, recorded: 'done', status: 'done' })
+    const failed = await again([{ error: { status: 400, message: 'no such model' } }])
+    expect(failed).toMatchObject({ ok: false, recorded: 'done', status: 'failed' })
+    expect(failed.error?.code).toBe('model-rejected')
+    const other = await again(['something else'])
+    expect(other).toMatchObject({ ok: false, status: 'failed', divergence: { kind: 'mail', cause: 'other request' } })
+    expect(other.error?.message).toContain('replay with a live model')
+  })
+
+  it('model: a run that failed and fails again because of something it never did is not ok', async () => {
+    class Mailing extends Workflow {
+      async forward(session: Session, context: ForwardContext): Promise<Session> {
+        const done = await agent(session)
+        await context.effect('mail', { text: done.text }, () => 'sent')
+        throw new Error('later')
+      }
+    }
+    let { agent } = agentWith(['done', 'done', 'done'])
+    const { runtime } = await fresh()
+    const pending = runtime.run(new Mailing(), say())
+    await failureOf(pending)
+    expect(await runtime.replay(pending.runId, new Mailing(), { mode: 'model' })).toMatchObject({
+      ok: true,
+      status: 'failed',
+      recorded: 'failed',
+    })
+    agent = agentWith(['something else']).agent
+    expect(await runtime.replay(pending.runId, new Mailing(), { mode: 'model' })).toMatchObject({ ok: false })
+  })
+
   it('are refused by name when there is no such', async () => {
     const { runtime } = await fresh()
     const error = await failureOf(runtime.replay('r', agentWith([]).agent, { mode: 'loose' as never }))
