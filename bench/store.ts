@@ -30,6 +30,7 @@ export const bench: Bench = async report => {
     await conversation(report, folder)
     await forks(report, folder)
     await listing(report, folder)
+    await prefixes(report, folder)
     await longSession(report, folder)
   } finally {
     rmSync(folder, { recursive: true, force: true })
@@ -159,6 +160,38 @@ async function listing(report: Report, folder: string): Promise<void> {
       target: ratioAtMost(3),
     }),
   )
+}
+
+/** Ids are made in order of time, so the prefix of an old one has all the others behind it. */
+async function prefixes(report: Report, folder: string): Promise<void> {
+  const places = [
+    ['SQLite', (count: number) => open(join(folder, `prefix-${count}.db`))],
+    ['memory', () => openStore('memory:')],
+  ] as const
+  for (const [kind, openPlace] of places) {
+    const opened = async (count: number, name: string): Promise<Task & { store: Store }> => {
+      const store = await openPlace(count)
+      const ids: string[] = []
+      for (let done = 0; done < count; done += 1_000) {
+        const made = Array.from({ length: 1_000 }, () => Session.fromUserMessage('hello'))
+        await Promise.all(made.map(session => store.sessions.put(session)))
+        ids.push(...made.map(session => session.id))
+      }
+      const asked = Array.from({ length: 50 }, (_, i) => (ids[i * 7] as string).slice(0, -2))
+      const run = async () => {
+        for (const prefix of asked) await store.sessions.row(prefix)
+      }
+      return { name, operations: asked.length, run, store }
+    }
+    const small = await opened(2_000, 'of 2k sessions')
+    const large = await opened(64_000, 'per lookup')
+    report(
+      await compareTime(`a session by prefix of its id among 64k, ${kind}`, large, small, {
+        target: ratioAtMost(2),
+      }),
+    )
+    await Promise.all([small.store.close(), large.store.close()])
+  }
 }
 
 async function longSession(report: Report, folder: string): Promise<void> {

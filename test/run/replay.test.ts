@@ -381,7 +381,11 @@ describe('other modes', () => {
     expect(failed).toMatchObject({ ok: false, recorded: 'done', status: 'failed' })
     expect(failed.error?.code).toBe('model-rejected')
     const other = await again(['something else'])
-    expect(other).toMatchObject({ ok: false, status: 'failed', divergence: { kind: 'mail', cause: 'other request' } })
+    expect(other).toMatchObject({
+      ok: false,
+      status: 'failed',
+      divergence: { kind: 'mail', cause: 'other request' },
+    })
     expect(other.error?.message).toContain('replay with a live model')
   })
 

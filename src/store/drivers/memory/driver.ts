@@ -24,10 +24,7 @@ export function memoryDriver(): StoreDriver {
       return tables.session(id)
     },
     async sessionIds(prefix, limit) {
-      return [...sessions.keys()]
-        .filter(id => id.startsWith(prefix))
-        .sort()
-        .slice(0, limit)
+      return tables.ids.startingWith(prefix, limit)
     },
     async tagged(tag) {
       return tags.get(tag)

@@ -2,17 +2,20 @@ import type { Digest } from '../../../base/digest.ts'
 import { RathError } from '../../../base/errors.ts'
 import type { BlobRow, ChunkRow, EntryName, EntryRow, Rows } from '../../driver.ts'
 import type { RunRow, SessionRow } from '../../spec.ts'
+import { SortedIds } from './sorted-ids.ts'
 
 type Written<T> = T & { readonly written: number }
 
 /** What a memory store holds. Decisions work on it directly: nobody else can look in between. */
 export class Tables implements Rows {
   readonly sessions = new Map<string, SessionRow>()
+  readonly ids = new SortedIds()
   /** Which change was the last of each. */
   readonly changed = new Map<string, number>()
   readonly chunks = new Map<Digest, Written<ChunkRow>>()
   readonly blobs = new Map<Digest, Written<BlobRow>>()
   readonly tags = new Map<string, string>()
+  readonly #tagsOf = new Map<string, Set<string>>()
   readonly runs = new Map<string, RunRow>()
   readonly journals = new Map<string, MemoryJournal>()
   sequence = 0
@@ -26,14 +29,16 @@ export class Tables implements Rows {
 
   setSession(row: SessionRow): void {
     this.#need(row.head)
+    if (!this.sessions.has(row.id)) this.ids.add(row.id)
     this.sessions.set(row.id, row)
     this.changed.set(row.id, ++this.sequence)
   }
 
   deleteSession(id: string): void {
-    this.sessions.delete(id)
+    if (this.sessions.delete(id)) this.ids.delete(id)
     this.changed.delete(id)
-    for (const [tag, session] of this.tags) if (session === id) this.tags.delete(tag)
+    for (const tag of this.#tagsOf.get(id) ?? []) this.tags.delete(tag)
+    this.#tagsOf.delete(id)
   }
 
   run(id: string): RunRow | undefined {
@@ -75,14 +80,22 @@ export class Tables implements Rows {
   }
 
   setTag(tag: string, session: string | null): void {
-    if (session === null) this.tags.delete(tag)
-    else this.tags.set(tag, session)
+    const before = this.tags.get(tag)
+    if (before !== undefined) this.#tagsOf.get(before)?.delete(tag)
+    if (session === null) {
+      this.tags.delete(tag)
+      return
+    }
+    this.tags.set(tag, session)
+    const own = this.#tagsOf.get(session)
+    if (own) own.add(tag)
+    else this.#tagsOf.set(session, new Set([tag]))
   }
 
   withTags(row: SessionRow): SessionRow {
-    if (this.tags.size === 0) return row.tags.length === 0 ? row : { ...row, tags: [] }
-    const own = [...this.tags].filter(([, id]) => id === row.id)
-    return { ...row, tags: own.map(([tag]) => tag).sort() }
+    const own = this.#tagsOf.get(row.id)
+    if (own === undefined || own.size === 0) return row.tags.length === 0 ? row : { ...row, tags: [] }
+    return { ...row, tags: [...own].sort() }
   }
 
   #need(id: Digest | null): void {

@@ -46,8 +46,9 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
       return row && toSessionRow(row)
     },
     async sessionIds(prefix, limit) {
-      const sql = 'SELECT id FROM session WHERE id >= ? AND substr(id, 1, ?) = ? ORDER BY id LIMIT ?'
-      const rows = await all(sql, prefix, prefix.length, prefix, limit)
+      // Nothing that begins with the prefix sorts behind the prefix and the last character there is.
+      const sql = 'SELECT id FROM session WHERE id >= ? AND id < ? ORDER BY id LIMIT ?'
+      const rows = await all(sql, prefix, `${prefix}\u{10ffff}`, limit)
       return rows.map(row => row.id as string)
     },
     async tagged(tag) {
