@@ -1,5 +1,4 @@
 import { onAbort } from '../base/abort.ts'
-import { digestOf } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
 import { longestTimer } from '../base/time.ts'
@@ -7,6 +6,7 @@ import type { Session } from '../session/session.ts'
 import type { JournalEntry } from '../store/spec.ts'
 import { type ApprovalDecision, type ApprovalRequest, checkDecision, editProblem } from '../tool/approval.ts'
 import { argumentsDigest, factsIn } from './approval-facts.ts'
+import { cleanDigest } from './clean-digest.ts'
 import { emit, type RunContext } from './context.ts'
 import { askedIn, type Outcome } from './entry.ts'
 import type { OpenApproval } from './run.ts'
@@ -29,7 +29,7 @@ export async function askPerson(
   const { approveWithin = Infinity, run } = context
   const until = approveWithin === Infinity ? undefined : Date.now() + approveWithin
   // Whoever decides elsewhere has no tool to check an edit with.
-  const schema = digestOf(tool.parameters)
+  const schema = cleanDigest(tool.parameters, store)
   run.door.define(schema, () => tool.parameters)
   const passed = await run.door.pass(
     {

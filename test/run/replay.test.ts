@@ -392,12 +392,12 @@ describe('other modes', () => {
   it('model: a run that failed and fails again because of something it never did is not ok', async () => {
     class Mailing extends Workflow {
       async forward(session: Session, context: ForwardContext): Promise<Session> {
-        const done = await agent(session)
+        const done = await current.agent(session)
         await context.effect('mail', { text: done.text }, () => 'sent')
         throw new Error('later')
       }
     }
-    let { agent } = agentWith(['done', 'done', 'done'])
+    const current = { agent: agentWith(['done', 'done', 'done']).agent }
     const { runtime } = await fresh()
     const pending = runtime.run(new Mailing(), say())
     await failureOf(pending)
@@ -406,7 +406,7 @@ describe('other modes', () => {
       status: 'failed',
       recorded: 'failed',
     })
-    agent = agentWith(['something else']).agent
+    current.agent = agentWith(['something else']).agent
     expect(await runtime.replay(pending.runId, new Mailing(), { mode: 'model' })).toMatchObject({ ok: false })
   })
 
