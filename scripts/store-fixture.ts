@@ -26,14 +26,11 @@ await store.sessions.append(fork.id, [
   },
 ])
 await store.runs.create({ id: 'run', input: trunk.id, data: { step: 1 } })
-const { fence } = await store.runs.claim('run', 'worker', 1000)
-await store.runs.intend('run', fence, {
-  key: 'look',
-  occurrence: 0,
-  kind: 'tool',
-  request: { where: 'door' },
-})
-await store.runs.conclude('run', fence, 'look', 0, 'open')
+const log = await store.runs.claim('run', 'worker', 1000)
+await log.append([
+  { kind: 'intend', entry: { key: 'look', occurrence: 0, kind: 'tool', request: { where: 'door' } } },
+  { kind: 'conclude', key: 'look', occurrence: 0, outcome: 'open' },
+])
 await store.sessions.search('door')
 await store.close()
 

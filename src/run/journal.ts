@@ -1,7 +1,7 @@
 import { RathError } from '../base/errors.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import type { Session } from '../session/session.ts'
-import type { NewEntry, RunChange, RunWrite, Store } from '../store/spec.ts'
+import type { NewEntry, RunChange, RunLog, RunWrite, Store } from '../store/spec.ts'
 import { isGone, newOwner } from './owner.ts'
 
 /** How long a run counts as driven after its process was last heard of. */
@@ -29,7 +29,7 @@ const longestRenewal = 3_600_000
 export class Journal {
   readonly store: Store
   readonly run: string
-  readonly #fence: number
+  readonly #log: RunLog
   #held: RunWrite[] = []
   readonly #writing = new Set<Promise<void>>()
   #isScheduled = false
@@ -38,10 +38,10 @@ export class Journal {
   /** Called once when this journal can write no more. */
   onLost: ((error: RathError) => void) | undefined
 
-  private constructor(store: Store, run: string, fence: number, lease: number) {
+  private constructor(store: Store, log: RunLog, lease: number) {
     this.store = store
-    this.run = run
-    this.#fence = fence
+    this.run = log.run
+    this.#log = log
     this.#renewal = setInterval(
       () => this.#renew(lease),
       Math.min(longestRenewal, Math.max(1, Math.floor(lease / 3))),
@@ -51,23 +51,17 @@ export class Journal {
 
   static async create({ id, input, data, isFresh, lease }: NewJournal, store: Store): Promise<Journal> {
     const owner = newOwner()
-    // The first claim of a run has fence 1. Nothing has to be waited for: the first intent goes with these.
-    if (isFresh) {
-      const journal = new Journal(store, id, 1, lease)
-      journal.#held.push({ kind: 'create', run: { input, data } }, { kind: 'claim', owner, leaseMs: lease })
-      return journal
-    }
+    // Nothing has to be waited for: the run is created with its first intent.
+    if (isFresh) return new Journal(store, store.runs.begin({ id, input, data }, owner, lease), lease)
     await store.runs.create({ id, input, data })
-    const { fence } = await store.runs.claim(id, owner, lease)
-    return new Journal(store, id, fence, lease)
+    return new Journal(store, await store.runs.claim(id, owner, lease), lease)
   }
 
   /** Becomes the one who drives a run, in place of nobody or of a process that is gone. */
   static async claim(id: string, store: Store, lease: number): Promise<Journal> {
     const { owner } = await store.runs.get(id)
     const instead = owner !== null && isGone(owner) ? { instead: owner } : {}
-    const { fence } = await store.runs.claim(id, newOwner(), lease, instead)
-    return new Journal(store, id, fence, lease)
+    return new Journal(store, await store.runs.claim(id, newOwner(), lease, instead), lease)
   }
 
   /** Whether a run writes to it, and ends it. */
@@ -93,12 +87,11 @@ export class Journal {
   /** Writes an outcome that somebody else may have given meanwhile. Resolves with the one that stands: the first. */
   async settle({ key, occurrence }: Pick<NewEntry, 'key' | 'occurrence'>, outcome: Json): Promise<Json> {
     await this.settled()
-    const { runs } = this.store
     try {
-      await runs.conclude(this.run, this.#fence, key, occurrence, outcome)
+      await this.#log.append([{ kind: 'conclude', key, occurrence, outcome }])
       return outcome
     } catch (error) {
-      const given = isConflict(error) && (await runs.entry(this.run, key, occurrence))?.outcome
+      const given = isConflict(error) && (await this.store.runs.entry(this.run, key, occurrence))?.outcome
       if (given) return given
       this.#fail(error)
       this.check()
@@ -137,7 +130,7 @@ export class Journal {
     const writes = this.#held
     this.#held = []
     try {
-      const writing = this.store.runs.write(this.run, this.#fence, writes)
+      const writing = this.#log.append(writes)
       return writing && this.#track(writing)
     } catch (error) {
       this.#fail(error)
@@ -170,7 +163,7 @@ export class Journal {
   }
 
   #renew(lease: number): void {
-    this.store.runs.renew(this.run, this.#fence, lease).catch(error => {
+    this.#log.renew(lease).catch(error => {
       // A store that is busy now may answer the next time; a fence that was raised stays raised.
       if (error instanceof RathError && error.code === 'run-fenced') this.#fail(error)
     })

@@ -1,7 +1,11 @@
 import { closedError } from './commit.ts'
 import type { Redactor } from './redact.ts'
+import type { RunLog } from './spec.ts'
 
 type Method = (...args: never[]) => unknown
+
+/** Methods that return something else than a promise. */
+const synchronous = new Set(['subscribe', 'begin', 'log'])
 
 /** The door of a store: it lets calls in until it closes, waits for those inside, and lets no secret out with an error. */
 export class Gate {
@@ -19,14 +23,27 @@ export class Gate {
     const door: Record<string, unknown> = {}
     for (const name of methodsOf(target)) {
       const method = target[name as keyof T] as Method
-      if (name === 'subscribe')
+      if (synchronous.has(name))
         door[name] = (...args: never[]) => this.#enter(() => method.apply(target, args))
-      else if (name === 'write')
-        door[name] = (...args: never[]) =>
-          this.#passAtOnce(() => method.apply(target, args) as Promise<unknown>)
       else door[name] = (...args: never[]) => this.#call(target, method, args)
     }
     return door as T
+  }
+
+  /** The log of a run, behind this door. */
+  aroundLog(log: RunLog): RunLog {
+    const { run, fence } = log
+    const append: RunLog['append'] = writes => this.#passAtOnce(() => log.append(writes))
+    return {
+      ...this.around({
+        settled: () => log.settled(),
+        renew: (ms: number) => log.renew(ms),
+        release: () => log.release(),
+      }),
+      run,
+      fence,
+      append,
+    }
   }
 
   pass<T>(work: () => Promise<T>): Promise<T> {

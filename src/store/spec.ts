@@ -160,22 +160,17 @@ export interface RunStore {
   list(filter?: { readonly status?: RunStatus; readonly limit?: number }): Promise<readonly RunRow[]>
   /**
    * Makes this owner the only one who may write to the run, until the lease ends. Refused while another owner's lease
-   * lasts, unless it is the one in `instead`, who is known to be gone. Each claim raises the fence; whoever holds a lower one can
+   * lasts, unless it is the one in `instead`, who is known to be gone. Each claim raises the fence; a log with a lower one can
    * write nothing more.
    */
-  claim(id: string, owner: string, leaseMs: number, options?: { readonly instead?: string }): Promise<RunRow>
-  /** Extends the lease. Refused when the fence has been raised since. */
-  renew(id: string, fence: number, leaseMs: number): Promise<RunRow>
-  update(id: string, fence: number, change: RunChange): Promise<RunRow>
-  /** Writes down that an effect is about to happen. The same entry again is returned as it stands, with its outcome if it has one. */
-  intend(id: string, fence: number, entry: NewEntry): Promise<JournalEntry>
+  claim(id: string, owner: string, leaseMs: number, options?: { readonly instead?: string }): Promise<RunLog>
   /**
-   * Several writes of whoever drives the run, in this order, each kept or refused as its own method would; what is thrown, or rejects, is
-   * the first refusal. Returns nothing when all of it is durable already: in a store that never waits nobody else has to.
+   * Creates a run and claims it with the first write of its log, in one transaction. Its id was made for it: when there is a run of this id
+   * already, that write is refused.
    */
-  write(id: string, fence: number, writes: readonly RunWrite[]): Promise<void> | undefined
-  /** Writes down how it ended. An entry has one outcome for ever: a second one is refused. */
-  conclude(id: string, fence: number, key: string, occurrence: number, outcome: Json): Promise<JournalEntry>
+  begin(run: NewRun, owner: string, leaseMs: number): RunLog
+  /** The log of a claim that was made before, by its fence. */
+  log(id: string, fence: number): RunLog
   /**
    * The outcome of an entry of kind `approval`, by anybody: who decides does not drive the run. One that was decided before is refused.
    */
@@ -225,18 +220,35 @@ export interface NewEntry {
   readonly request: Json
 }
 
-/** One of several writes; `put` keeps a session. */
+/** The writing side of a claimed run: the one way to change it. Everything is refused with `run-fenced` once somebody else has claimed it. */
+export interface RunLog {
+  readonly run: string
+  readonly fence: number
+  /**
+   * Writes in this order, each kept or refused for itself; what is thrown, or rejects, is the first refusal. Returns nothing when all of it
+   * is durable already: in a store that never waits nobody else has to.
+   */
+  append(writes: readonly RunWrite[]): Promise<void> | undefined
+  /** Resolves when everything appended so far is durable; rejects with the first refusal since it was last asked. */
+  settled(): Promise<void>
+  /** Extends the lease. */
+  renew(leaseMs: number): Promise<RunRow>
+  /** Gives the run back, for others to claim. */
+  release(): Promise<void>
+}
+
 export type RunWrite =
-  | { readonly kind: 'create'; readonly run: Omit<NewRun, 'id'> }
-  | { readonly kind: 'claim'; readonly owner: string; readonly leaseMs: number }
   | { readonly kind: 'update'; readonly change: RunChange }
+  /** Writes down that an effect is about to happen. The same entry again changes nothing. */
   | { readonly kind: 'intend'; readonly entry: NewEntry }
+  /** Writes down how it ended. An entry has one outcome for ever: a second one is refused. */
   | {
       readonly kind: 'conclude'
       readonly key: string
       readonly occurrence: number
       readonly outcome: Json
     }
+  /** Keeps a session. */
   | { readonly kind: 'put'; readonly session: Session }
 
 export interface JournalEntry extends NewEntry {

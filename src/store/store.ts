@@ -38,7 +38,7 @@ export function createStore(
     url: driver.url,
     sessions: gate.around(sessions),
     blobs: gate.around(blobStore(allowed, committer, redactor)),
-    runs: gate.around(new Runs(allowed, committer, redactor, sessions)),
+    runs: gate.around(new Runs(allowed, committer, redactor, sessions, gate)),
     clean: <T extends Session | Json | Error>(value: T): T => {
       if (value instanceof Session) return sessions.clean(value) as T
       return value instanceof Error ? redactor.error(value) : (redactor.json(value as Json) as T)

@@ -50,12 +50,13 @@ export async function insert(cassette: Cassette, run: string, store: Store): Pro
   const input = await sessions.put(sessionOf(cassette.input))
   const output = await sessions.put(sessionOf(cassette.output))
   await runs.create({ id: run, input: input.id, data: cassette.run })
-  const { fence } = await runs.claim(run, 'cassette', 60_000)
+  const log = await runs.claim(run, 'cassette', 60_000)
   for (const { outcome, ...entry } of cassette.journal) {
-    await runs.intend(run, fence, entry)
-    if (outcome !== undefined) await runs.conclude(run, fence, entry.key, entry.occurrence, outcome)
+    const { key, occurrence } = entry
+    await log.append([{ kind: 'intend', entry }])
+    if (outcome !== undefined) await log.append([{ kind: 'conclude', key, occurrence, outcome }])
   }
-  await runs.update(run, fence, { status: 'done', output: output.id, release: true })
+  await log.append([{ kind: 'update', change: { status: 'done', output: output.id, release: true } }])
   return input
 }
 

@@ -89,12 +89,17 @@ test('an import that was cut off in a run is ended by the next, and one that was
   const entries = [anEntry, { ...anEntry, key: 'l' }]
   const bundle = await readBundle(forge({ runs: [{ run: aRun, entries }] }))
   const store = await openStore('memory:')
-  const { claim, conclude } = store.runs
+  const { claim } = store.runs
   let left = 1
-  store.runs.claim = (id, owner) => claim.call(store.runs, id, owner, 0)
-  store.runs.conclude = (...entry) => {
-    if (left-- === 0) throw new Error('the power is gone')
-    return conclude.apply(store.runs, entry)
+  store.runs.claim = async (id, owner) => {
+    const log = await claim.call(store.runs, id, owner, 0)
+    return {
+      ...log,
+      append: writes => {
+        if (left-- === 0) throw new Error('the power is gone')
+        return log.append(writes)
+      },
+    }
   }
   await expect(importBundle(bundle, store)).rejects.toThrow('the power is gone')
   expect(await importBundle(bundle, store)).toMatchObject({ runs: ['run-9'], skipped: [] })

@@ -48,11 +48,13 @@ export async function storeWithGraph(): Promise<{ store: Store; out: Session; br
     ),
   )
   await store.runs.create({ id: 'run-1', input: input.id, output: out.id, data: { workflow: 'Poets' } })
-  await store.runs.claim('run-1', 'me', 60_000)
-  await store.runs.intend('run-1', 1, { key: 'k1', occurrence: 0, kind: 'model', request: { text: '雨' } })
-  await store.runs.conclude('run-1', 1, 'k1', 0, { answer: ['Rain.', 'y'.repeat(20_000)] })
-  await store.runs.intend('run-1', 1, { key: 'k2', occurrence: 0, kind: 'tool', request: null })
-  await store.runs.update('run-1', 1, { status: 'done', release: true })
+  const log = await store.runs.claim('run-1', 'me', 60_000)
+  await log.append([
+    { kind: 'intend', entry: { key: 'k1', occurrence: 0, kind: 'model', request: { text: '雨' } } },
+    { kind: 'conclude', key: 'k1', occurrence: 0, outcome: { answer: ['Rain.', 'y'.repeat(20_000)] } },
+    { kind: 'intend', entry: { key: 'k2', occurrence: 0, kind: 'tool', request: null } },
+    { kind: 'update', change: { status: 'done', release: true } },
+  ])
   return { store, out, branches }
 }
 

@@ -172,7 +172,7 @@ test('what was begun before the first effect is there, and what came of the resu
     append: ['create'],
     later: ['append'],
   })
-  const { fence } = await store.runs.claim(id, 'me', 60_000)
-  await store.runs.update(id, fence, { status: 'done', output: result.id, release: true })
+  const log = await store.runs.claim(id, 'me', 60_000)
+  await log.append([{ kind: 'update', change: { status: 'done', output: result.id, release: true } }])
   expect(await edgesOf(store, id)).toEqual({ create: [], early: ['create'], append: ['create'] })
 })

@@ -4,7 +4,7 @@ import { Workflow } from '../../src/flow/workflow.ts'
 import type { RunEvent } from '../../src/run/event.ts'
 import type { OpenApproval } from '../../src/run/run.ts'
 import type { Session } from '../../src/session/session.ts'
-import type { RunWrite } from '../../src/store/spec.ts'
+import type { RunLog, RunWrite, Store } from '../../src/store/spec.ts'
 import type { ApprovalRequest } from '../../src/tool/approval.ts'
 import { tool } from '../../src/tool/tool.ts'
 import { counted, elsewhere, fresh, say } from './journal/make.ts'
@@ -77,15 +77,14 @@ describe('a call that needs approval, with nobody there', () => {
     const { store } = await fresh()
     const isSlow = (write: RunWrite) =>
       write.kind === 'intend' && JSON.stringify(write).includes('"amount":60')
-    const runs = new Proxy(store.runs, {
-      get: (target, name) => {
-        if (name !== 'write') return Reflect.get(target, name)
-        return async (...args: Parameters<typeof target.write>) => {
-          for (let turns = 0; turns < 20 && args[2].some(isSlow); turns++) await new Promise(setImmediate)
-          await target.write(...args)
-        }
+    const slow = (log: RunLog): RunLog => ({
+      ...log,
+      append: async writes => {
+        for (let turns = 0; turns < 20 && writes.some(isSlow); turns++) await new Promise(setImmediate)
+        await log.append(writes)
       },
     })
+    const runs: Store['runs'] = { ...store.runs, begin: (...args) => slow(store.runs.begin(...args)) }
     const { pay } = shop()
     const { agent } = agentWith([pays(50, 60)], { tools: [pay] })
     const error = await failureOf(elsewhere({ ...store, runs }).run(agent, say()))

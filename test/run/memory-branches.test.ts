@@ -216,8 +216,7 @@ describe('the journal and memory', () => {
     const { runId } = runtime.run(noting(dying), say())
     await died.promise
     const { owner } = await store.runs.get(runId)
-    const { fence } = await store.runs.claim(runId, 'test', 1000, { instead: owner as string })
-    await store.runs.update(runId, fence, { release: true })
+    await (await store.runs.claim(runId, 'test', 1000, { instead: owner as string })).release()
     const out = await elsewhere(store).resume(runId, noting(memory))
     expect(out.text).toBe('Hm.')
     const { entries } = await memory.list()

@@ -14,13 +14,13 @@ it('a run that was recorded by the first version of the journal replays', async 
   const input = await store.sessions.put(Session.fromJSONL(kept.input))
   const output = await store.sessions.put(Session.fromJSONL(kept.output))
   await store.runs.create({ id: 'golden', input: input.id, data: kept.data })
-  const { fence } = await store.runs.claim('golden', 'test', 60_000)
+  const log = await store.runs.claim('golden', 'test', 60_000)
   for (const { outcome, ...entry } of kept.entries as (NewEntry & { outcome?: never })[]) {
-    await store.runs.intend('golden', fence, entry)
-    if (outcome !== undefined)
-      await store.runs.conclude('golden', fence, entry.key, entry.occurrence, outcome)
+    const { key, occurrence } = entry
+    await log.append([{ kind: 'intend', entry }])
+    if (outcome !== undefined) await log.append([{ kind: 'conclude', key, occurrence, outcome }])
   }
-  await store.runs.update('golden', fence, { status: kept.status, output: output.id, release: true })
+  await log.append([{ kind: 'update', change: { status: kept.status, output: output.id, release: true } }])
   const report = await runtime.replay('golden', new Golden())
   expect(report.divergence?.message).toBeUndefined()
   expect(report).toMatchObject({ ok: true, state: output.state })

@@ -245,11 +245,13 @@ test('NUL, lone surrogates and texts that look like JSON come back everywhere th
   expect((await store.sessions.list({ by: 'a\u0000b' })).rows.length).toBe(1)
 
   await store.runs.create({ id: 'run' })
-  const { fence } = await store.runs.claim('run', '"owner"', 60_000)
+  const log = await store.runs.claim('run', '"owner"', 60_000)
   for (const [i, text] of odd.entries()) {
     const key = `"${i}"`
-    await store.runs.intend('run', fence, { key, occurrence: 0, kind: '"tool"', request: text })
-    await store.runs.conclude('run', fence, key, 0, text)
+    await log.append([
+      { kind: 'intend', entry: { key, occurrence: 0, kind: '"tool"', request: text } },
+      { kind: 'conclude', key, occurrence: 0, outcome: text },
+    ])
   }
   const journal = await store.runs.journal('run')
   expect(journal.map(entry => entry.request)).toEqual(odd)

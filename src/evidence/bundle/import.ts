@@ -46,13 +46,17 @@ async function importRun({ run, journal }: BundleRun, store: Store): Promise<boo
     if (!(await store.runs.get(id)).owner?.startsWith(importer)) return false
     // An import was cut off in it: half of a journal would have the rest done again.
   }
-  const { fence } = await store.runs.claim(id, `${importer}${newId()}`, lease)
+  const log = await store.runs.claim(id, `${importer}${newId()}`, lease)
   for (const { key, occurrence, kind, request, outcome } of journal) {
-    const { outcome: known } = await store.runs.intend(id, fence, { key, occurrence, kind, request })
-    if (outcome !== undefined && known === undefined)
-      await store.runs.conclude(id, fence, key, occurrence, outcome)
+    const known = (await store.runs.entry(id, key, occurrence))?.outcome
+    await log.append([
+      { kind: 'intend', entry: { key, occurrence, kind, request } },
+      ...(outcome !== undefined && known === undefined
+        ? [{ kind: 'conclude', key, occurrence, outcome } as const]
+        : []),
+    ])
   }
-  await store.runs.update(id, fence, { status, release: true })
+  await log.append([{ kind: 'update', change: { status, release: true } }])
   return true
 }
 

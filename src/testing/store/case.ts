@@ -3,6 +3,7 @@ import type { ChunkInput } from '../../session/chunk.ts'
 import { Session } from '../../session/session.ts'
 import type { Store, StoreOptions } from '../../store/spec.ts'
 import type { ConformanceCase } from '../conformance.ts'
+import { type CaseStore, withRunMethods } from './run-methods.ts'
 
 /** An empty store of its own for one case. */
 export interface StoreUnderTest {
@@ -16,9 +17,9 @@ export interface StoreUnderTest {
 export type OpenStore = (options: StoreOptions) => Promise<StoreUnderTest>
 
 export interface Bench {
-  readonly store: Store
+  readonly store: CaseStore
   /** Another connection; the same one where there can be no other. Closed when the case is over. */
-  other(options?: StoreOptions): Promise<Store>
+  other(options?: StoreOptions): Promise<CaseStore>
   readonly shared: boolean
 }
 
@@ -33,17 +34,18 @@ export function casesOn(
     async run() {
       const quiet = { secrets: {}, ...options }
       const under = await open(quiet)
+      const store = withRunMethods(under.store)
       const others: Store[] = []
       const other = async (more: StoreOptions = {}) => {
-        if (under.again === undefined) return under.store
-        const store = await under.again({ ...quiet, ...more })
-        others.push(store)
-        return store
+        if (under.again === undefined) return store
+        const another = await under.again({ ...quiet, ...more })
+        others.push(another)
+        return withRunMethods(another)
       }
       try {
-        await run({ store: under.store, other, shared: under.again !== undefined })
+        await run({ store, other, shared: under.again !== undefined })
       } finally {
-        for (const store of others) await store.close()
+        for (const another of others) await another.close()
         await under.dispose()
       }
     },

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import type { Json } from '../../base/json.ts'
 import { Session } from '../../session/session.ts'
-import type { RunRow, RunWrite, Store } from '../../store/spec.ts'
+import type { RunRow, RunWrite } from '../../store/spec.ts'
 import type { ConformanceCase } from '../conformance.ts'
 import { refused } from '../refused.ts'
 import { casesOn, type OpenStore } from './case.ts'
+import type { CaseStore } from './run-methods.ts'
 
 const minute = 60_000
 const tool = (key: string, request: Json = { go: true }) => ({ key, occurrence: 0, kind: 'tool', request })
@@ -209,12 +210,10 @@ export function runCases(open: OpenStore): ConformanceCase[] {
       const session = Session.fromUserMessage('hi')
       const opens: readonly RunWrite[] = [
         { kind: 'put', session },
-        { kind: 'create', run: { input: session.id, data: { a: 1 } } },
-        { kind: 'claim', owner: 'owner', leaseMs: minute },
         { kind: 'intend', entry: tool('b') },
         { kind: 'intend', entry: tool('a') },
       ]
-      await store.runs.write('r', 1, opens)
+      await store.runs.begin({ id: 'r', input: session.id, data: { a: 1 } }, 'owner', minute).append(opens)
       const ends: readonly RunWrite[] = [
         { kind: 'conclude', key: 'b', occurrence: 0, outcome: { text: 'x'.repeat(100_000) } },
         { kind: 'put', session: session.user('more') },
@@ -284,7 +283,7 @@ export function runCases(open: OpenStore): ConformanceCase[] {
 }
 
 /** A run `r` with an owner; returns its fence. */
-async function started(store: Store): Promise<number> {
+async function started(store: CaseStore): Promise<number> {
   await store.runs.create({ id: 'r' })
   return (await store.runs.claim('r', 'owner', minute)).fence
 }

@@ -9,7 +9,12 @@ export function mortal(store: Store) {
       get(target, name) {
         const member = target[name as keyof T]
         if (typeof member !== 'function') return member
-        return (...args: unknown[]) => (state.dead ? never : member.apply(target, args))
+        return (...args: unknown[]) => {
+          if (state.dead) return never
+          const result = member.apply(target, args)
+          if (name === 'begin') return guard(result)
+          return name === 'claim' ? result.then(guard) : result
+        }
       },
     })
   const view: Store = {
@@ -24,6 +29,5 @@ export function mortal(store: Store) {
 /** Takes the lease of a run away from a process that is gone. */
 export async function release(store: Store, run: string): Promise<void> {
   const { owner } = await store.runs.get(run)
-  const taken = await store.runs.claim(run, 'test', 1000, { instead: owner as string })
-  await store.runs.update(run, taken.fence, { release: true })
+  await (await store.runs.claim(run, 'test', 1000, { instead: owner as string })).release()
 }
