@@ -22,7 +22,7 @@ class Shop extends Workflow {
     model,
     memory: 'local',
     builtins: ['read_workspace_file', 'run_shell_command'],
-    budget: { cost: 2, rounds: 20 },
+    budget: { tokens: 50_000, rounds: 20 },
   })
   // A mistake: there is no key for this model here.
   cashier = new Agent('Take money.', { model: 'azure/till', tools: [refund], builtins: false })

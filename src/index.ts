@@ -103,7 +103,7 @@ export type {
   WriteOptions,
 } from './memory/spec.ts'
 export { type Price, type PriceTable, priceOf } from './model/prices.ts'
-export { Provider, type ProviderBudget, type ProviderOptions } from './model/provider.ts'
+export { type CostLimit, Provider, type ProviderBudget, type ProviderOptions } from './model/provider.ts'
 export type { ModelLike } from './model/resolve.ts'
 export type { RetryOptions } from './model/retry.ts'
 export type {

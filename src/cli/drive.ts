@@ -52,7 +52,7 @@ export async function drive(
       await runtime.sessions.tag(session.id, options.tag)
     }
     tellDone(work.id(), session, options, output)
-    return exit.done
+    return session.stopped === undefined ? exit.done : exit.failed
   } catch (thrown) {
     progress.stop()
     if (!(thrown instanceof RathError)) throw thrown
@@ -64,9 +64,14 @@ export async function drive(
 }
 
 function tellDone(run: string, session: Session, { json, quiet }: DriveOptions, output: Output): void {
-  const { usage, text, id } = session
-  if (json) output.json({ run, status: 'done', session: id, text, usage })
+  const { usage, text, id, stopped } = session
+  if (json) output.json({ run, status: 'done', session: id, text, usage, ...(stopped && { stopped }) })
   else if (text) output.print(plain(text))
+  if (stopped && !json) {
+    const stop = session.chunks.findLast(chunk => chunk.kind === 'error' && chunk.error === stopped)
+    const what = `stopped before it was done: ${stop?.text ?? stopped}`
+    output.tell(`${output.paint('red', 'rath:', output.stderr)} ${plain(what)}`)
+  }
   if (json || quiet) return
   const cost = usage.cost === undefined ? '' : `, $${usage.cost.toFixed(4)}`
   output.tell(

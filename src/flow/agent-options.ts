@@ -6,7 +6,7 @@ import type { ModelLike } from '../model/resolve.ts'
 import type { RetryOptions } from '../model/retry.ts'
 import type { AutoCompress } from '../run/auto-compress.ts'
 import type { BudgetLimits } from '../run/budget.ts'
-import type { Approve } from '../run/context.ts'
+import type { Approve, OnBudget } from '../run/context.ts'
 import type { EventListener } from '../run/event.ts'
 import type { CommitMemoryOptions } from '../run/memory/commit.ts'
 import type { MemoryLike } from '../run/memory/memories.ts'
@@ -39,6 +39,8 @@ export interface AgentOptions<Output = unknown> {
   /** Keeps a long run inside the model's limit: before a request `above` so many tokens, the history is summarised. */
   readonly autoCompress?: AutoCompress
   readonly budget?: BudgetLimits
+  /** What a call does that `budget` or `maxRounds` ends: `return` its session, which says so in `stopped` (default), or `throw`. */
+  readonly onBudget?: OnBudget
   readonly retry?: RetryOptions
   readonly policy?: Policy
   readonly approve?: Approve
@@ -61,6 +63,7 @@ const optionNames: { readonly [Name in keyof Required<AgentOptions>]: true } = {
   maxRounds: true,
   autoCompress: true,
   budget: true,
+  onBudget: true,
   retry: true,
   policy: true,
   approve: true,

@@ -2,8 +2,10 @@ import { currentContext } from '../run/context.ts'
 import { answeredBy } from '../run/scope.ts'
 import { onLane } from '../session/lineage.ts'
 import { Session, sessionOf, valueFrom } from '../session/session.ts'
+import { cutShort } from '../session/summary.ts'
 import type { Effect, Tool } from '../tool/spec.ts'
 import { tool } from '../tool/tool.ts'
+import { ToolError } from '../tool/tool-error.ts'
 import type { Workflow } from './workflow.ts'
 
 export interface AgentToolOptions {
@@ -47,6 +49,8 @@ export function agentTool(agent: Workflow, { name, description, effect, timeout 
       answeredBy(out.id)
       if (placement && context?.run.isRecorded)
         await context.runtime.places.catchUp({ session: out, run: context.runId, signal })
+      const stop = cutShort(valueFrom(out).tip)
+      if (stop) throw new ToolError('threw', `${name} did not finish: ${stop.message}`)
       return out.text
     },
   })

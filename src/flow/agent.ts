@@ -9,8 +9,9 @@ import { AgentMemory, type RecallOptions, type RememberOptions } from '../run/me
 import type { CommitMemoryOptions } from '../run/memory/commit.ts'
 import { checkMemory } from '../run/memory/memories.ts'
 import { checkRecall } from '../run/memory/recall-policy.ts'
-import { invalidOutput, type OutputSpec, outputSpec, stopBefore } from '../run/output.ts'
-import { Session } from '../session/session.ts'
+import { invalidOutput, type OutputSpec, outputSpec } from '../run/output.ts'
+import { Session, valueFrom } from '../session/session.ts'
+import { cutShort } from '../session/summary.ts'
 import { builtinTools, withBuiltins } from '../tool/builtin/builtin-tools.ts'
 import { type FlowToolCall, toTool } from '../tool/flow-tool-call.ts'
 import type { Tool } from '../tool/spec.ts'
@@ -94,9 +95,10 @@ export class Agent<Output = unknown> extends Workflow {
   }
 
   override get callOptions(): CallOptions {
-    const { budget = this.model.budget, policy, approve, approveWithin, onEvent } = this.#options
+    const { budget = this.model.budget, onBudget, policy, approve, approveWithin, onEvent } = this.#options
     return {
       ...(budget && { budget }),
+      ...(onBudget && { onBudget }),
       ...(policy && { policy }),
       ...(approve && { approve }),
       ...(approveWithin !== undefined && { approveWithin }),
@@ -181,9 +183,12 @@ export class Agent<Output = unknown> extends Workflow {
         `${this.name} has no output to read; give it a schema: new Agent(prompt, { output: z.object(…) }).`,
       )
     }
-    const stop = stopBefore(session)
-    if (stop !== undefined) {
-      throw new RathError('output-invalid', `There is no answer to read: the call was cut short. ${stop}`)
+    const stop = cutShort(valueFrom(session).tip)
+    if (stop) {
+      throw new RathError(
+        'output-invalid',
+        `There is no answer to read: the call was cut short. ${stop.message}`,
+      )
     }
     const { text } = session
     const { value, problem } = await this.#output.read(text)

@@ -1,6 +1,6 @@
 import { RathError } from '../base/errors.ts'
 import { type ModelLike, type ResolvedModel, resolveModel } from '../model/resolve.ts'
-import { Budget } from '../run/budget.ts'
+import { Budget, needsPrices, unknownPrice } from '../run/budget.ts'
 import { isBuiltin } from '../tool/builtin/builtin-tools.ts'
 import { mcpOriginOf } from '../tool/mcp/origin.ts'
 import type { Tool } from '../tool/spec.ts'
@@ -30,6 +30,7 @@ export function compileTree<T extends object & CompiledNode<T>>(root: T): Compil
     if (cycle !== undefined) gathering.addProblem(path, cycleError(path, cycle))
     else gathering.add(path, module, first)
   }
+  gathering.checkPrices()
   const { manifest, problems } = gathering
   const inspect = Symbol.for('nodejs.util.inspect.custom')
   const print = () => printCompiled(manifest, problems)
@@ -52,6 +53,8 @@ class Gathering {
   readonly #memories = new Map<string, string[]>()
   readonly #budgets: Manifest['budgets'][number][] = []
   readonly #unknown: Manifest['unknown'][number][] = []
+  /** The model of every place that has one, by path. */
+  readonly #asked = new Map<string, ResolvedModel>()
 
   constructor(name: string) {
     this.#name = name
@@ -61,12 +64,17 @@ class Gathering {
     const { name, description = '' } = module
     const type = classNameOf(module)
     this.#modules.push({ path, type, name, description, ...(first !== undefined && { sameAs: first }) })
+    const same = first !== undefined && this.#asked.get(first)
+    if (same) this.#asked.set(path, same)
     if (first !== undefined) return
     if ('forward' in module ? typeof module.forward !== 'function' : 'needs' in module)
       this.addProblem(path, forwardMissing(type))
     const needs = this.#attempt(path, () => needsOf(module)) ?? {}
     const { model, tools = [], budget, memories = [], approves, unknown = [] } = needs
-    if (model) this.#addModel(path, model)
+    if (model) {
+      this.#asked.set(path, model)
+      this.#addModel(path, model)
+    }
     for (const tool of tools) this.#tools.set(tool, [...(this.#tools.get(tool) ?? []), path])
     this.#addSandbox(path, tools)
     for (const memory of memories) {
@@ -82,6 +90,19 @@ class Gathering {
       const names = asking.map(tool => tool.name).join(', ')
       const reason = `who decides about calls of ${names}: give approve to the agent or to the call`
       this.#unknown.push({ path, reason })
+    }
+  }
+
+  /** A budget of dollars holds for everything below it, and cannot hold what has no price. */
+  checkPrices(): void {
+    const budgets = this.#budgets.filter(({ limits }) => needsPrices(limits))
+    if (budgets.length === 0) return
+    for (const [path, model] of this.#asked) {
+      const isLimited = budgets.some(
+        ({ path: top }) => top === '' || path === top || path.startsWith(`${top}.`),
+      )
+      const isMissing = this.problems.some(known => known.path === path && known.code === 'unknown-model')
+      if (isLimited && !isMissing && model.priced !== true) this.addProblem(path, unknownPrice(model.id))
     }
   }
 
@@ -149,7 +170,9 @@ class Gathering {
 function needsOf<T>(module: object & CompiledNode<T>): Needs {
   if (module.needs) return module.needs()
   const type = classNameOf(module)
-  return { ...modelNeeds(module), unknown: [`what ${type} is asked and what it answers`] }
+  const needs = modelNeeds(module)
+  const budget = needs.model?.budget
+  return { ...needs, ...(budget && { budget }), unknown: [`what ${type} is asked and what it answers`] }
 }
 
 /** The model in a module's field of that name. */

@@ -4,7 +4,7 @@ import { type ModelLike, type ResolvedModel, resolveLater } from '../model/resol
 import type { RetryOptions } from '../model/retry.ts'
 import { recorded } from '../run/aside.ts'
 import { BudgetSpent } from '../run/ask.ts'
-import { endedAt } from '../run/budget-end.ts'
+import { endedAt, stopCall } from '../run/budget-end.ts'
 import { compress } from '../run/compress.ts'
 import { type CallOptions, currentContext, type RunContext } from '../run/context.ts'
 import { checkKeep, type Keep } from '../run/keep.ts'
@@ -84,7 +84,7 @@ export class Compressor extends Workflow {
     const { instruction, keep, maxInput } = this
     const model = context.runtime.models.instead(this.model)
     const spent = await endedAt({ session: recorder.session, place: { compress: 0 } }, context)
-    if (spent) return stop(recorder, spent)
+    if (spent) return stop(spent, recorder, context)
     const retry = this.#retry ?? model.retry ?? {}
     try {
       await compress(
@@ -94,16 +94,12 @@ export class Compressor extends Workflow {
       )
     } catch (error) {
       if (!(error instanceof BudgetSpent)) throw error
-      await stop(recorder, error.message)
+      await stop(error.message, recorder, context)
     }
   }
 }
 
-function stop(recorder: Recorder, spent: string): Promise<void> {
-  return recorder.record({
-    kind: 'error',
-    error: 'budget-spent',
-    message: `The budget is used up: ${spent}. The history was not compressed.`,
-    retry: 'after',
-  })
+function stop(spent: string, recorder: Recorder, context: RunContext): Promise<void> {
+  const message = `The budget is used up: ${spent}. The history was not compressed.`
+  return stopCall({ error: 'budget-spent', message }, recorder, context)
 }

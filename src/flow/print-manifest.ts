@@ -1,3 +1,4 @@
+import type { CostLimit } from '../model/provider.ts'
 import type { Manifest, ManifestModel, Problem } from './manifest.ts'
 
 /** The manifest for people: a line for each thing, sections without any left out, problems last. */
@@ -43,7 +44,7 @@ export function printCompiled(manifest: Manifest, problems: readonly Problem[]):
       budgets.map(({ path, limits }) => [
         at(path),
         Object.entries(limits)
-          .map(([name, limit]) => `${name} ${limit}`)
+          .map(([name, limit]) => `${name} ${typeof limit === 'object' ? costs(limit) : limit}`)
           .join(', '),
       ]),
     ),
@@ -67,6 +68,10 @@ function verdict({ length }: readonly Problem[]): string {
 
 function at(path: string): string {
   return path === '' ? '(root)' : path
+}
+
+function costs({ limit, unknown = 'refuse' }: CostLimit): string {
+  return unknown === 'ignore' ? `${limit}, models without a price not counted` : String(limit)
 }
 
 function used(paths: readonly string[]): string {

@@ -6,7 +6,7 @@ import type { RetryOptions } from '../model/retry.ts'
 import type { ModelAnswer, ModelRequest } from '../model/spec.ts'
 import { askAside, quiet, recorded } from '../run/aside.ts'
 import { type About, BudgetSpent } from '../run/ask.ts'
-import { endedAt } from '../run/budget-end.ts'
+import { endedAt, stopCall } from '../run/budget-end.ts'
 import { call, type SessionInput } from '../run/call.ts'
 import { cleanDigest } from '../run/clean-digest.ts'
 import type { RunContext } from '../run/context.ts'
@@ -115,7 +115,7 @@ export class Selector extends ModelPart {
     let said: string | undefined
     for (let round = 1; round <= this.limit; round++) {
       const spent = await endedAt({ session: recorder.session, place: { route: round } }, context)
-      if (spent) return this.#stop(recorder, candidates, spent, usage)
+      if (spent) return this.#stop(recorder, context, candidates, spent, usage)
       const asked = question(candidates, said)
       const messages: Message[] = [
         { role: 'system', content: [{ type: 'text', text: this.instruction }] },
@@ -127,7 +127,7 @@ export class Selector extends ModelPart {
         answer = await this.#ask(messages, asked, forms, recorder, context)
       } catch (error) {
         if (!(error instanceof BudgetSpent)) throw error
-        return this.#stop(recorder, candidates, error.message, usage)
+        return this.#stop(recorder, context, candidates, error.message, usage)
       }
       if (answer.usage) usage = addUsage(usage ?? noUsage, answer.usage)
       const choice = readChoice(answer, keys)
@@ -173,12 +173,16 @@ export class Selector extends ModelPart {
   }
 
   /** A spent budget chooses nothing, so that a loop around the selector ends with its session. */
-  #stop(recorder: Recorder, candidates: readonly Candidate[], spent: string, usage?: Usage): Promise<void> {
+  #stop(
+    recorder: Recorder,
+    context: RunContext,
+    candidates: readonly Candidate[],
+    spent: string,
+    usage?: Usage,
+  ): Promise<void> {
     const reason = `The budget is used up: ${spent}.`
-    return recorder.record(
-      { kind: 'error', error: 'budget-spent', message: reason, retry: 'after' },
-      this.#chunk(candidates, { key: none, reason }, usage),
-    )
+    const route = this.#chunk(candidates, { key: none, reason }, usage)
+    return stopCall({ error: 'budget-spent', message: reason }, recorder, context, route)
   }
 
   #chunk(

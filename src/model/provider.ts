@@ -11,12 +11,19 @@ import { processSurroundings, type Surroundings } from './surroundings.ts'
 export interface ProviderBudget {
   /** Input and output tokens together. */
   readonly tokens?: number
-  /** US dollars, counted where a price is known. */
-  readonly cost?: number
+  /** US dollars. A model whose price is not known is refused, unless `{ limit, unknown: 'ignore' }` says to count it as nothing. */
+  readonly cost?: number | CostLimit
   /** Model calls. */
   readonly rounds?: number
   /** Milliseconds from the start. */
   readonly time?: number
+}
+
+export interface CostLimit {
+  /** US dollars. */
+  readonly limit: number
+  /** What becomes of models whose price is not known: they are refused (default), or their answers count as nothing. */
+  readonly unknown?: 'refuse' | 'ignore'
 }
 
 export interface ProviderOptions extends ModelSettings {

@@ -6,7 +6,7 @@ import { type Connection, connect } from './connection.ts'
 import { type AiSdkModel, fromAiSdk, isAiSdkModel } from './drivers/ai-sdk/driver.ts'
 import { environmentSays, kindsInEnvironment } from './environment.ts'
 import { guessKind, isProviderKind, ownAddress, type ProviderKind, printable, sameHost } from './kind.ts'
-import type { PriceTable } from './prices.ts'
+import { type PriceTable, priceOf } from './prices.ts'
 import { optionsOf, Provider, type ProviderBudget, providerFrom, secretsOf } from './provider.ts'
 import type { RetryOptions } from './retry.ts'
 import type { Model, ModelAnswer, ModelContext, ModelRequest, ModelSettings } from './spec.ts'
@@ -102,6 +102,10 @@ class NamedModel implements ResolvedModel {
     return this.#known?.provider
   }
 
+  get priced(): boolean | undefined {
+    return this.#known?.priced
+  }
+
   credentials(): { source: string; address: string } {
     return this.find().credentials?.() as { source: string; address: string }
   }
@@ -126,7 +130,12 @@ class NamedModel implements ResolvedModel {
 
 function asResolved(model: Model): ResolvedModel {
   if ('settings' in model) return model as ResolvedModel
-  return { id: model.id, settings: {}, answer: (request, context) => model.answer(request, context) }
+  return {
+    id: model.id,
+    settings: {},
+    priced: model.priced,
+    answer: (request, context) => model.answer(request, context),
+  }
 }
 
 function labelOf({ kind, model, baseURL }: Provider): string {
@@ -248,9 +257,17 @@ class ProviderModel implements ResolvedModel {
       headers,
       load: this.#options.load,
     })
-    const prices = { ...this.#options.prices, ...provider.prices }
+    const prices = this.#prices
     const secrets = secretsSent(connection, headers)
     return { model: fromAiSdk(client, { id: this.id, prices, secrets }), connection }
+  }
+
+  get priced(): boolean {
+    return priceOf(this.id, this.#prices) !== undefined
+  }
+
+  get #prices(): PriceTable {
+    return { ...this.#options.prices, ...this.provider.prices }
   }
 
   credentials(): { source: string; address: string } {

@@ -10,6 +10,8 @@ import type { Usage } from '../session/usage.ts'
 export interface Model {
   /** `provider/name`, as chunks record it. */
   readonly id: string
+  /** Whether its answers say what they cost, in `usage.cost`. A budget of `cost` refuses a model that does not say `true`. */
+  readonly priced?: boolean | undefined
   /**
    * One answer to one request, or an error that says whether trying again can help (`RathError.retry`, and `data.retryAfterMs`
    * where the provider named a time). It never retries by itself. Aborting the signal closes the connection.

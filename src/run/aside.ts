@@ -46,5 +46,9 @@ export async function recorded(
 
 /** A model that is asked without anybody reading along: its words are no part of the answer that a listener waits for. */
 export function quiet(model: Model): Model {
-  return { id: model.id, answer: (request, { signal }) => model.answer(request, { signal }) }
+  return {
+    id: model.id,
+    priced: model.priced,
+    answer: (request, { signal }) => model.answer(request, { signal }),
+  }
 }

@@ -7,6 +7,7 @@ import type { Model, ModelAnswer, ModelDelta, ModelRequest } from '../model/spec
 import type { ChunkInput } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
 import type { Store } from '../store/spec.ts'
+import { unknownPrice } from './budget.ts'
 import { cleanDigest } from './clean-digest.ts'
 import { emit, type RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
@@ -88,6 +89,7 @@ export async function ask(question: Question, context: RunContext): Promise<Answ
       isCancelled: () => context.aborted,
     },
     async at => {
+      if (context.budget.needsPrices && model.priced !== true) throw unknownPrice(model.id)
       const answer = () => answerOf(question, context)
       const ended = await (tracing ? tracing.model(question, context, at, answer) : answer())
       cause = ended.cause

@@ -8,14 +8,18 @@ export interface Limits {
   readonly policy?: object | undefined
   readonly budget?: BudgetLimits | undefined
   readonly approveWithin?: number | undefined
+  readonly onBudget?: 'return' | 'throw' | undefined
 }
 
 /** What the row of a run keeps of them. A policy may be code: only that there is one. */
-export function keptLimits({ policy, budget, approveWithin }: Limits): JsonObject {
-  const limits = Object.entries(budget ?? {}).filter(([, limit]) => Number.isFinite(limit))
+export function keptLimits({ policy, budget, approveWithin, onBudget }: Limits): JsonObject {
+  const limits = Object.entries(budget ?? {}).filter(([, limit]) =>
+    Number.isFinite(typeof limit === 'object' ? limit.limit : limit),
+  )
   return {
     ...(policy && { policy: true }),
     ...(limits.length > 0 && { budget: Object.fromEntries(limits) }),
+    ...(onBudget && { onBudget }),
     ...(Number.isFinite(approveWithin) && { approveWithin: approveWithin as number }),
   }
 }
@@ -30,6 +34,11 @@ export function withLimits({ id, data }: RunRow, given: Limits): Limits {
     )
   }
   const kept = data as Limits
-  const { budget = kept.budget, approveWithin = kept.approveWithin } = given
-  return { ...given, ...(budget && { budget }), ...(approveWithin !== undefined && { approveWithin }) }
+  const { budget = kept.budget, approveWithin = kept.approveWithin, onBudget = kept.onBudget } = given
+  return {
+    ...given,
+    ...(budget && { budget }),
+    ...(onBudget && { onBudget }),
+    ...(approveWithin !== undefined && { approveWithin }),
+  }
 }

@@ -1,7 +1,10 @@
+import { RathError } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
+import type { ChunkInput } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
 import type { RunContext } from './context.ts'
 import type { Asked } from './entry.ts'
+import type { Recorder } from './recorder.ts'
 import { scopeIn } from './scope.ts'
 
 /** Where a budget may end a piece of work. */
@@ -19,12 +22,34 @@ export function spentAt(end: BudgetEnd, context: RunContext): string | undefined
   const { budget, run } = context
   const spent = run.isResumed ? undefined : budget.spent
   if (spent !== undefined || !run.isRecorded) return spent
-  return run.door.recall(askedAt(end, context))?.value as string | undefined
+  const { value, error } = run.door.recall(askedAt(end, context)) ?? {}
+  return (value ?? (error as { spent?: string } | undefined)?.spent) as string | undefined
 }
 
-/** Puts on record that the budget ended the work here. */
+/** Puts on record that the budget ended the work here. Where that is an error, a resumed run with a larger one gets past it. */
 export async function recordEnd(spent: string, end: BudgetEnd, context: RunContext): Promise<void> {
-  await context.run.door.pass(askedAt(end, context), async () => ({ value: spent }))
+  await context.run.door.pass(askedAt(end, context), async () =>
+    context.onBudget === 'throw' ? { error: { spent } } : { value: spent },
+  )
+}
+
+/** What ends a call before it is done. */
+export interface Stop {
+  readonly error: 'budget-spent' | 'max-rounds'
+  readonly message: string
+  readonly detail?: JsonObject
+}
+
+/** Puts it on the session, with what follows from it. Throws where the caller wants an error. */
+export async function stopCall(
+  { error, message, detail }: Stop,
+  recorder: Recorder,
+  { onBudget }: RunContext,
+  ...chunks: readonly ChunkInput[]
+): Promise<void> {
+  const stop = { kind: 'error', error, message, retry: 'after', ...(detail && { detail }) } as const
+  await recorder.record(stop, ...chunks)
+  if (onBudget === 'throw') throw new RathError(error, message)
 }
 
 /** Both. */

@@ -1,17 +1,10 @@
 import { RathError, show } from '../base/errors.ts'
+import { isPlainObject } from '../base/json.ts'
+import type { CostLimit, ProviderBudget } from '../model/provider.ts'
 import type { Usage } from '../session/usage.ts'
 
 /** What a run may spend. What is left out is unlimited. */
-export interface BudgetLimits {
-  /** Input and output tokens together. */
-  readonly tokens?: number
-  /** US dollars, counted where a price is known. */
-  readonly cost?: number
-  /** Model calls. */
-  readonly rounds?: number
-  /** Milliseconds from the start. */
-  readonly time?: number
-}
+export type BudgetLimits = ProviderBudget
 
 const names = ['tokens', 'cost', 'rounds', 'time'] as const
 
@@ -37,10 +30,12 @@ export class Budget {
           `A budget has no ${show(name)}; it limits ${names.join(', ')}.`,
         )
       }
-      if (limit !== undefined && !(limit >= 0)) {
+      if (limit === undefined || (typeof limit === 'number' && limit >= 0)) continue
+      if (name !== 'cost' || !isCostLimit(limit)) {
+        const shape = name === 'cost' ? " or { limit: 5, unknown: 'ignore' }" : ''
         throw new RathError(
           'invalid-argument',
-          `A budget's ${name} must be a number of at least 0, not ${show(limit)}.`,
+          `A budget's ${name} must be a number of at least 0${shape}, not ${show(limit)}.`,
         )
       }
     }
@@ -65,7 +60,8 @@ export class Budget {
 
   /** What is used up, as a sentence; undefined while there is something left of everything. */
   get spent(): string | undefined {
-    const { tokens, cost, rounds, time } = this.#limits
+    const { tokens, rounds, time } = this.#limits
+    const cost = dollars(this.#limits)
     if (tokens !== undefined && this.#tokens >= tokens) return `${this.#tokens} of ${tokens} tokens are spent`
     if (cost !== undefined && this.#cost >= cost) return `$${this.#cost.toFixed(4)} of $${cost} are spent`
     if (rounds !== undefined && this.#rounds >= rounds) return `${this.#rounds} of ${rounds} rounds are used`
@@ -73,9 +69,40 @@ export class Budget {
     return this.#outer?.spent
   }
 
+  /** Whether it counts dollars, and nobody has said that models without a price may be asked all the same. */
+  get needsPrices(): boolean {
+    return needsPrices(this.#limits) || (this.#outer?.needsPrices ?? false)
+  }
+
   /** Milliseconds until the first time limit ends. */
   get timeLeft(): number {
     const own = this.#limits.time === undefined ? Infinity : this.#limits.time - (this.#now() - this.#started)
     return Math.min(own, this.#outer?.timeLeft ?? Infinity)
   }
+}
+
+/** Whether these limits refuse a model whose price is not known. */
+export function needsPrices(limits: BudgetLimits): boolean {
+  const { cost } = limits
+  return (dollars(limits) ?? Infinity) < Infinity && !(typeof cost === 'object' && cost.unknown === 'ignore')
+}
+
+/** Why a budget of dollars cannot hold a model. */
+export function unknownPrice(model: string): RathError {
+  return new RathError(
+    'unknown-price',
+    `There is a budget of dollars, and what ${model} costs is not known, so it would never be spent. Give its price, new Provider({ prices: { ${show(model)}: { input, output } } }), have a model of your own say \`priced: true\` and fill in usage.cost, or count it as nothing: budget: { cost: { limit: 5, unknown: 'ignore' } }.`,
+    { data: { model } },
+  )
+}
+
+function dollars({ cost }: BudgetLimits): number | undefined {
+  return typeof cost === 'object' ? cost.limit : cost
+}
+
+function isCostLimit(value: unknown): boolean {
+  if (!isPlainObject(value)) return false
+  const { limit, unknown = 'refuse', ...rest } = value as unknown as CostLimit
+  const isKnown = unknown === 'refuse' || unknown === 'ignore'
+  return typeof limit === 'number' && limit >= 0 && isKnown && Object.keys(rest).length === 0
 }

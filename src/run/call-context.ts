@@ -7,7 +7,7 @@ import type { Session } from '../session/session.ts'
 import { checkMade, narrow, type Policy } from '../tool/policy/policy.ts'
 import { keptLimits } from './begun-with.ts'
 import { Budget } from './budget.ts'
-import type { CallOptions, RunContext } from './context.ts'
+import type { CallOptions, OnBudget, RunContext } from './context.ts'
 import { EventStream } from './event-stream.ts'
 import { Run, runSetup } from './run.ts'
 import { defaultRuntime, type Runtime } from './runtime.ts'
@@ -40,6 +40,7 @@ export class CallContext implements RunContext {
   readonly out: RunContext['out']
   readonly events: EventStream
   readonly budget: Budget
+  readonly onBudget: OnBudget
   readonly policy: Policy | undefined
   readonly approve: RunContext['approve']
   readonly approveWithin: number | undefined
@@ -60,6 +61,7 @@ export class CallContext implements RunContext {
     this.out = { id: newId(), lineage: lineage(facts.operation, [facts.parent], { by }) }
     this.events = new EventStream(outer?.events)
     this.budget = budgetIn(budgetIn(outer?.budget, own), options) ?? unlimited
+    this.onBudget = checkOnBudget(options.onBudget ?? own?.onBudget) ?? outer?.onBudget ?? 'return'
     this.policy = narrowed(narrowed(outer?.policy, own?.policy), options.policy)
     this.approve = options.approve ?? own?.approve ?? outer?.approve
     this.approveWithin = within(options.approveWithin ?? own?.approveWithin) ?? outer?.approveWithin
@@ -137,6 +139,11 @@ export class CallContext implements RunContext {
 
 function budgetIn(outer: Budget | undefined, options: CallOptions | undefined): Budget | undefined {
   return options?.budget ? new Budget(options.budget, outer) : outer
+}
+
+function checkOnBudget(onBudget: OnBudget | undefined): OnBudget | undefined {
+  if (onBudget === undefined || onBudget === 'return' || onBudget === 'throw') return onBudget
+  throw new RathError('invalid-argument', `onBudget is 'return' or 'throw', not ${show(onBudget)}.`)
 }
 
 function within(ms: number | undefined): number | undefined {

@@ -17,6 +17,11 @@ export interface CallOptions {
   readonly signal?: AbortSignal
   /** For this call and everything inside it, branches included. */
   readonly budget?: BudgetLimits
+  /**
+   * What a call does that a budget or `maxRounds` ends: `return` the session so far, whose `stopped` says why (default), or `throw` an error
+   * with the same code and that session.
+   */
+  readonly onBudget?: OnBudget
   /** Decides calls that need a person. */
   readonly approve?: Approve
   /** Told about every event of this call and of those inside it. */
@@ -30,6 +35,8 @@ export interface CallOptions {
   /** For the runtime, which begins runs. */
   readonly [runSetup]?: RunSetup
 }
+
+export type OnBudget = 'return' | 'throw'
 
 export type Approve = (request: ApprovalRequest) => ApprovalDecision | Promise<ApprovalDecision>
 
@@ -55,6 +62,7 @@ export interface RunContext extends Around {
   readonly out: { readonly id: string; readonly lineage: Lineage }
   readonly events: EventStream
   readonly budget: Budget
+  readonly onBudget: OnBudget
   /** Made when first read: most layers only pass a session on and never look. */
   readonly signal: AbortSignal
   /** The same as `signal.aborted`, without making one. */

@@ -102,7 +102,8 @@ export class LiveDoor implements Door {
   recall(asked: Asked): Outcome | undefined {
     const { record } = this.#options
     if (record === undefined) return undefined
-    return recalled(asked, record, this.#occurrences)
+    const outcome = recalled(asked, record, this.#occurrences)
+    return outcome?.error !== undefined && this.#options.retries ? undefined : outcome
   }
 
   define(digest: string, value: () => Json): void {

@@ -5,6 +5,7 @@ import { RathError } from '../base/errors.ts'
 import type { RetryOptions } from '../model/retry.ts'
 import type { Model, ModelAnswer, ModelRequest, ModelSettings } from '../model/spec.ts'
 import type { Chunk, ChunkInput } from '../session/chunk.ts'
+import { unfinished } from '../session/fold.ts'
 import { callsIn, type ToolCallPart, textOf } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
 import { type ApprovalDecision, type ApprovalRequest, askedChunk } from '../tool/approval.ts'
@@ -13,7 +14,7 @@ import type { Tool } from '../tool/spec.ts'
 import { askPerson } from './approvals.ts'
 import { type About, AskFailed, ask, BudgetSpent, type Tools } from './ask.ts'
 import { type AutoCompress, makeRoom } from './auto-compress.ts'
-import { recordEnd, spentAt } from './budget-end.ts'
+import { recordEnd, type Stop, spentAt, stopCall } from './budget-end.ts'
 import { emit, type RunContext } from './context.ts'
 import { Deadline } from './deadline.ts'
 import type { AgentMemory } from './memory/agent-memory.ts'
@@ -122,7 +123,7 @@ class Loop {
           return this.#stopSpent(error.message)
         }
         if (!(error instanceof AskFailed)) throw error
-        if (!signal.aborted) await this.#recorder.record(...error.chunks)
+        if (!signal.aborted) await this.#recorder.record(...lastEndsTurn(error.chunks))
         throw error.cause
       }
     }
@@ -274,9 +275,15 @@ class Loop {
     )
   }
 
-  #stop(error: string, message: string): Promise<void> {
-    return this.#recorder.record({ kind: 'error', error, message, retry: 'after' })
+  #stop(error: Stop['error'], message: string): Promise<void> {
+    return stopCall({ error, message, detail: unfinished }, this.#recorder, this.#context)
   }
+}
+
+/** Attempts that failed: with the last of them, the turn. */
+function lastEndsTurn(attempts: readonly ChunkInput[]): readonly ChunkInput[] {
+  const last = attempts.at(-1) as ChunkInput & { readonly kind: 'error' }
+  return [...attempts.slice(0, -1), { ...last, detail: unfinished }]
 }
 
 function isWaiting(error: unknown): boolean {

@@ -1,8 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { RathError } from '../base/errors.ts'
 import { isPlainObject, type Json, type JsonObject } from '../base/json.ts'
-import type { Chunk } from '../session/chunk.ts'
-import type { Session } from '../session/session.ts'
 import { compileOutput, writtenAsJson } from '../tool/schema.ts'
 
 /** The shape that an agent's last answer must have. */
@@ -46,19 +44,6 @@ export function invalidOutput(text: string, problem: string): RathError {
     `The answer does not fit the asked output: ${problem}\nThe answer was: ${text.slice(0, 2000)}`,
     { data: { text: text.slice(0, 10_000) } },
   )
-}
-
-/** What stopped the call before it answered what was asked last; an answer from before that is none to it. */
-export function stopBefore({ chunks }: Session): string | undefined {
-  const answer = chunks.findLast(({ kind, text }) => kind === 'assistant' && text !== '')
-  const behind = chunks.slice(answer === undefined ? 0 : answer.index + 1)
-  const stop = behind.findLast(isStop)
-  const asked = behind.find(({ kind }) => kind === 'user' || kind === 'tool-result')
-  return stop && asked && asked.index < stop.index ? stop.message : undefined
-}
-
-function isStop(chunk: Chunk): chunk is Extract<Chunk, { kind: 'error' }> {
-  return chunk.kind === 'error' && (chunk.error === 'budget-spent' || chunk.error === 'max-rounds')
 }
 
 /** Providers take nothing but an object as the shape of an answer: a list, a choice or a text is the `value` of one. */

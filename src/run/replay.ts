@@ -75,7 +75,13 @@ export async function replayRun(
   })
   // What the policy of the run said is on record; it takes one to be asked for that.
   const ruled = row.data.policy === true && { policy: policy({}) }
-  const options = { runtime: scratch, ...ruled, [runSetup]: { id: run, door } }
+  const { onBudget } = row.data
+  const options = {
+    runtime: scratch,
+    ...ruled,
+    ...(onBudget !== undefined && { onBudget }),
+    [runSetup]: { id: run, door },
+  }
   const { session, error } = await ended(workflow(input, options as never), store)
   const output = row.output === null ? undefined : await store.sessions.get(row.output)
   const status = error ? statusOf(error) : 'done'

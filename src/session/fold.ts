@@ -1,4 +1,5 @@
 import type { Digest } from '../base/digest.ts'
+import { type Branch, commonBranch, trunk } from './branch.ts'
 import type { Chunk } from './chunk.ts'
 import { callsIn } from './part.ts'
 import { addUsage, noUsage, type Usage } from './usage.ts'
@@ -16,6 +17,8 @@ export interface Fold {
   readonly turn: Chunk<'assistant'> | undefined
   /** Questions that no later chunk has answered, and whose call has no result and is still wanted. */
   readonly approvals: readonly Chunk<'approval'>[]
+  /** What stopped calls before they were done, each until its branch, or one that it went into, has an answer. */
+  readonly stops: readonly Chunk<'error'>[]
 }
 
 export const emptyFold: Fold = {
@@ -24,6 +27,7 @@ export const emptyFold: Fold = {
   tree: undefined,
   turn: undefined,
   approvals: [],
+  stops: [],
 }
 
 export function fold(before: Fold, chunk: Chunk): Fold {
@@ -42,16 +46,47 @@ function foldKind(before: Fold, chunk: Chunk): Fold {
       return withTree(before, chunk.tree)
     case 'assistant':
       if (callsIn(chunk.content).length > 0) return { ...endTurn(before), turn: chunk }
-      return endTurn(before)
+      return withoutStops(endTurn(before), chunk)
     case 'user':
       return endTurn(before)
     case 'approval': {
       const others = before.approvals.filter(open => open.approval !== chunk.approval)
       return { ...before, approvals: chunk.verdict === undefined ? [...others, chunk] : others }
     }
+    case 'error': {
+      if (!isStop(chunk)) return before
+      const { stops } = withoutStops(before, chunk)
+      return { ...before, stops: [...stops, chunk] }
+    }
     default:
       return before
   }
+}
+
+/** What an `error` chunk says in `detail` when it ended the turn that it stands in. */
+export const unfinished = Object.freeze({ turn: 'unfinished' })
+
+/** Whether a turn ended with this error, whatever was said in it. */
+export function endsTurn({ detail }: Chunk<'error'>): boolean {
+  return (detail as { readonly turn?: unknown } | null | undefined)?.turn === unfinished.turn
+}
+
+/** A selector or a compressor that was stopped ended no turn: an answer before it still stands. */
+function isStop(chunk: Chunk<'error'>): boolean {
+  const { error, attempt } = chunk
+  return endsTurn(chunk) || (attempt === undefined && (error === 'budget-spent' || error === 'max-rounds'))
+}
+
+/** An answer, or another stop, takes the place of those on its branch, on those before it and on those that were merged into it; not of a sibling's. */
+function withoutStops(before: Fold, { branch }: Chunk): Fold {
+  if (before.stops.length === 0) return before
+  const stops = before.stops.filter(stop => areSiblings(stop.branch, branch))
+  return stops.length === before.stops.length ? before : { ...before, stops }
+}
+
+function areSiblings(one: Branch = trunk, other: Branch = trunk): boolean {
+  const common = commonBranch([one, other])
+  return common !== one && common !== other
 }
 
 function withTree(before: Fold, tree: Digest | undefined): Fold {

@@ -30,6 +30,8 @@ function title({ id, tip, branch, lineage }: SessionValue): string {
   if (placement) facts.push(`on ${placement.backend}`)
   const { totalTokens } = foldAt(tip).usage
   if (totalTokens > 0) facts.push(`${totalTokens} tokens`)
+  const stop = foldAt(tip).stops.at(-1)
+  if (stop) facts.push(`stopped: ${stop.error}`)
   return `Session ${id} (${facts.join(', ')})`
 }
 

@@ -140,9 +140,14 @@ export class Session {
     return new ChunkList(this.#value.tip)
   }
 
-  /** The last non-empty assistant text, or the summary that replaced it; empty when nothing was answered yet. */
+  /** The last non-empty assistant text, or the summary that replaced it; empty when nothing was answered yet, or the last call was stopped. */
   get text(): string {
     return lastText(this.#value.tip)
+  }
+
+  /** Why the last call did not finish, such as `budget-spent` or `max-rounds`; undefined when it did. The next answer clears it. */
+  get stopped(): string | undefined {
+    return foldAt(this.#value.tip).stops.at(-1)?.error
   }
 
   /** Everything spent along this history, shared history counted once. */

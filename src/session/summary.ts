@@ -1,6 +1,7 @@
 import type { Digest } from '../base/digest.ts'
-import { backwards } from './chain.ts'
+import { backwards, foldAt } from './chain.ts'
 import type { Chunk, CompressBody } from './chunk.ts'
+import { endsTurn } from './fold.ts'
 import { identityOf } from './identity.ts'
 
 /** For a replaced chunk, the summary that stands for it now; a summary may itself have been summarised since. */
@@ -44,8 +45,12 @@ export function* standing(chunks: Iterable<Chunk>): Generator<Chunk> {
   }
 }
 
-/** The last non-empty assistant text, or the summary that replaced it; a summary alone when no answer is left. */
+/**
+ * The last non-empty assistant text, or the summary that replaced it; a summary alone when no answer is left. Empty when the call that
+ * should have answered was stopped: an answer from before that is none to it.
+ */
 export function lastText(tip: Chunk | undefined): string {
+  if (cutShort(tip)) return ''
   const compressions: Chunk<'compress'>[] = []
   for (const chunk of backwards(tip)) {
     if (chunk.kind === 'compress') compressions.push(chunk)
@@ -56,6 +61,23 @@ export function lastText(tip: Chunk | undefined): string {
     return standing.text
   }
   return compressions[0]?.text ?? ''
+}
+
+/** What stopped the call that should have answered, if nothing was answered since. */
+export function cutShort(tip: Chunk | undefined): Chunk<'error'> | undefined {
+  const { stops } = foldAt(tip)
+  if (stops.length === 0) return undefined
+  let stop: Chunk<'error'> | undefined
+  for (const chunk of backwards(tip)) {
+    if (chunk.kind === 'error' && stops.includes(chunk)) {
+      if (endsTurn(chunk)) return chunk
+      stop ??= chunk
+    }
+    // Something was asked, and what should have answered it was stopped.
+    if (stop && (chunk.kind === 'user' || chunk.kind === 'tool-result')) return stop
+    if (chunk.kind === 'assistant' && chunk.text !== '') return undefined
+  }
+  return undefined
 }
 
 /** Whether a summary names a chunk. Looks from the end: the last answer is near it, whatever the summary stands for besides. */

@@ -52,6 +52,11 @@ class Recorded implements Model {
     this.id = id
   }
 
+  /** What is only played back costs nothing now. */
+  get priced(): boolean | undefined {
+    return this.#source ? this.#source.priced : true
+  }
+
   async answer(request: ModelRequest, context: ModelContext): Promise<ModelAnswer> {
     const plain = toJson(request, 'a model request') as unknown as ModelRequest
     const digest = digestOf(plain)

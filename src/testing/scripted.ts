@@ -71,6 +71,12 @@ class Scripted implements ScriptedModel {
     this.#sleep = pause
   }
 
+  /** A list that names a cost anywhere means its costs; what a function will say is not known. */
+  get priced(): boolean {
+    if (typeof this.#script === 'function') return true
+    return this.#script.some(answer => typeof answer !== 'string' && answer.usage?.cost !== undefined)
+  }
+
   async answer(request: ModelRequest, context: ModelContext): Promise<ModelAnswer> {
     const { signal, onDelta } = context
     if (signal.aborted) throw cancelledError(signal)

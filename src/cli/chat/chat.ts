@@ -104,6 +104,8 @@ export class Chat {
         )
       }
     }
+    // A model that nothing knows is better missed before the first word.
+    this.runtime.models.instead(this.#agent.model)
     this.output.tell(
       `${this.#agent.model.id}${this.#address()} in ${this.#options.folder}. /help says what else there is.`,
     )
@@ -157,6 +159,11 @@ export class Chat {
       printer.pause()
       await this.goTo(answered)
       this.#tellSpent(question, answered, began)
+      const { stopped } = answered
+      if (stopped)
+        this.output.tell(
+          `It was stopped before it was done: ${plain(answered.chunks.at(-1)?.text ?? stopped)}`,
+        )
     } catch (error) {
       printer.pause()
       if (!(error instanceof RathError)) throw error

@@ -1,7 +1,7 @@
 import { cancelledError, untilAbort } from '../../../base/abort.ts'
 import { RathError, show } from '../../../base/errors.ts'
 import { modelError } from '../../errors.ts'
-import type { PriceTable } from '../../prices.ts'
+import { type PriceTable, priceOf } from '../../prices.ts'
 import type { Model, ModelAnswer, ModelContext, ModelRequest } from '../../spec.ts'
 import { type AnswerContext, assemble, type Told } from './answer.ts'
 import { Content } from './content.ts'
@@ -53,6 +53,10 @@ class AiSdkDriver implements Model {
     this.#dialect = dialectOf(model)
     this.#prices = prices
     this.#secrets = secrets
+  }
+
+  get priced(): boolean {
+    return priceOf(this.id, this.#prices) !== undefined
   }
 
   async answer(request: ModelRequest, { signal, onDelta }: ModelContext): Promise<ModelAnswer> {
