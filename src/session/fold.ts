@@ -84,7 +84,8 @@ function withoutStops(before: Fold, { branch }: Chunk): Fold {
   return stops.length === before.stops.length ? before : { ...before, stops }
 }
 
-function areSiblings(one: Branch = trunk, other: Branch = trunk): boolean {
+/** Whether neither branch comes from the other. */
+export function areSiblings(one: Branch = trunk, other: Branch = trunk): boolean {
   const common = commonBranch([one, other])
   return common !== one && common !== other
 }

@@ -1,7 +1,7 @@
 import type { Digest } from '../base/digest.ts'
 import { backwards, foldAt } from './chain.ts'
 import type { Chunk, CompressBody } from './chunk.ts'
-import { endsTurn } from './fold.ts'
+import { areSiblings, endsTurn } from './fold.ts'
 import { identityOf } from './identity.ts'
 
 /** For a replaced chunk, the summary that stands for it now; a summary may itself have been summarised since. */
@@ -63,21 +63,20 @@ export function lastText(tip: Chunk | undefined): string {
   return compressions[0]?.text ?? ''
 }
 
-/** What stopped the call that should have answered, if nothing was answered since. */
+/** What stopped the call that should have answered, if nothing was answered since; of branches that were merged, an answer of one stands beside the stop of another. */
 export function cutShort(tip: Chunk | undefined): Chunk<'error'> | undefined {
   const { stops } = foldAt(tip)
   if (stops.length === 0) return undefined
-  let stop: Chunk<'error'> | undefined
+  /** Those that nothing was asked before, so far. */
+  const later: Chunk<'error'>[] = []
+  const cuts: Chunk<'error'>[] = []
   for (const chunk of backwards(tip)) {
-    if (chunk.kind === 'error' && stops.includes(chunk)) {
-      if (endsTurn(chunk)) return chunk
-      stop ??= chunk
-    }
-    // Something was asked, and what should have answered it was stopped.
-    if (stop && (chunk.kind === 'user' || chunk.kind === 'tool-result')) return stop
-    if (chunk.kind === 'assistant' && chunk.text !== '') return undefined
+    if (chunk.kind === 'error' && stops.includes(chunk)) (endsTurn(chunk) ? cuts : later).push(chunk)
+    if (chunk.kind === 'user' || chunk.kind === 'tool-result') cuts.push(...later.splice(0))
+    if (chunk.kind === 'assistant' && chunk.text !== '')
+      return cuts.find(({ branch }) => !areSiblings(branch, chunk.branch))
   }
-  return undefined
+  return cuts[0]
 }
 
 /** Whether a summary names a chunk. Looks from the end: the last answer is near it, whatever the summary stands for besides. */

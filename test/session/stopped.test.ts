@@ -64,9 +64,15 @@ describe('of branches that are merged', () => {
   it('one that was stopped is seen on the whole, in either order, until somebody answers for all', async () => {
     expect(look(await cut.merge(done))).toEqual(['budget-spent', 'two'])
     const last = await done.merge(cut)
-    expect(look(last)).toEqual(['budget-spent', ''])
+    expect(look(last)).toEqual(['budget-spent', 'two'])
     expect(look(last.append(says('both')))).toEqual([undefined, 'both'])
     expect(look(Session.fromJSONL((await cut.merge(done)).toJSONL()))).toEqual(['budget-spent', 'two'])
+  })
+
+  it('all that were stopped leave no text of before', async () => {
+    const both = await cut.merge(right.append(stop('max-rounds')))
+    expect(look(both)).toEqual(['max-rounds', ''])
+    expect(look(both.append(says('both')))).toEqual([undefined, 'both'])
   })
 
   it('one that is left out says nothing', async () => {
