@@ -1,38 +1,46 @@
-import { readFile } from 'node:fs/promises'
 import { userInfo } from 'node:os'
-import { resolve } from 'node:path'
 import type { Json } from '../base/json.ts'
 import type { Approve } from '../run/context.ts'
-import type { Session } from '../session/session.ts'
+import type { Runtime } from '../run/runtime.ts'
 import { type ApprovalDecision, type ApprovalRequest, editProblem } from '../tool/approval.ts'
-import { callLines } from './call-print.ts'
-import { Lines } from './lines.ts'
+import { isBuiltinTool } from '../tool/builtin/builtin-tools.ts'
+import { callLines, offScreen, type ShownCall } from './call-print.ts'
+import type { Lines } from './lines.ts'
 import type { Output } from './output.ts'
-import { hasControls, indent, plain, safeJson } from './text.ts'
+import { hasControls, indent, plain, safeJson, visible } from './text.ts'
 
 export interface AskOptions {
+  /** Of the terminal that the answer is typed on. */
   readonly output: Output
-  lines(): Lines
-  /** The text of a file as a session sees it; undefined when it has none. */
-  readonly read?: (session: Session, path: string) => Promise<string | undefined>
+  /** Where answers come from, once the question is there. Undefined when no person can answer. */
+  lines(): Promise<Lines | undefined>
+  /** Whose sessions are asked about. */
+  readonly runtime: Runtime
   /** Around a question: nothing else may draw. */
   readonly pause?: () => void
   readonly resume?: () => void
 }
 
 /** Asks whoever sits at the terminal, one question at a time: yes, no, edit the arguments, or why it is wanted. */
-export function approver({ output, lines, read = readPlaced, pause, resume }: AskOptions): Approve {
+export function approver({ output, lines, runtime, pause, resume }: AskOptions): Approve {
   let last: Promise<unknown> = Promise.resolve()
   const ask = async (request: ApprovalRequest): Promise<ApprovalDecision> => {
-    const { tool, args, question, session, signal } = request
+    const { tool, args, question, signal } = request
     if (signal.aborted) return { verdict: 'rejected', reason: 'The run was cancelled.' }
     pause?.()
     try {
-      const { path } = (args ?? {}) as { path?: unknown }
-      const before = typeof path === 'string' ? await read(session, path) : undefined
-      output.print(`${output.paint('yellow', '?')} ${plain(question)}`)
-      output.print(indent(callLines(tool.name, args, output, before)))
-      return await decide(request, lines(), output)
+      const builtin = isBuiltinTool(tool)
+      const before = builtin ? await fileToWrite(request, runtime) : undefined
+      const call: ShownCall = { tool: tool.name, args, builtin, before }
+      const shown = indent(callLines(call, output))
+      const hidden = offScreen(shown, call, output)
+      output.print(
+        `${output.paint('yellow', '?')} ${visible(question)}\n${shown}${hidden ? `\n${hidden}` : ''}`,
+      )
+      const answers = await lines()
+      if (answers?.isTerminal) return await decide(request, answers, output)
+      output.print('  Refused: approvals are read from a terminal only.')
+      return { verdict: 'rejected', reason: 'Nobody was asked: approvals are read from a terminal only.' }
     } finally {
       resume?.()
     }
@@ -44,22 +52,24 @@ export function approver({ output, lines, read = readPlaced, pause, resume }: As
   }
 }
 
-/** The same for a command that has no lines of its own yet. */
-export function asker(
-  output: Output,
-  progress: { start(): void; stop(): void },
-  onInterrupt: () => void,
-): Approve {
-  let lines: Lines | undefined
-  return approver({
-    output,
-    lines: () => {
-      lines ??= new Lines({ input: process.stdin, output: output.stdout, onInterrupt })
-      return lines
-    },
-    pause: () => progress.stop(),
-    resume: () => progress.start(),
-  })
+/** Larger files are not compared with what is written. */
+const largest = 1_000_000
+
+/** The file that a call would write, as the branch of its session has it; undefined when there is none, or none to compare with. */
+async function fileToWrite(
+  { args, session, tool }: ApprovalRequest,
+  runtime: Runtime,
+): Promise<string | undefined> {
+  const { path } = args as { path?: unknown }
+  if (tool.name !== 'write_workspace_file' || typeof path !== 'string') return undefined
+  try {
+    const { sandbox } = await runtime.places.open({ session })
+    const found = await sandbox.files.stat(path)
+    if (found?.kind !== 'file' || found.size > largest) return undefined
+    return new TextDecoder('utf-8', { fatal: true }).decode(await sandbox.files.read(path))
+  } catch {
+    return undefined
+  }
 }
 
 async function decide(request: ApprovalRequest, lines: Lines, output: Output): Promise<ApprovalDecision> {
@@ -100,12 +110,12 @@ async function decide(request: ApprovalRequest, lines: Lines, output: Output): P
 
 /** A command of one line is edited as it is, anything else as JSON: a line break in what stands on the line to begin with would be taken for Enter. */
 async function editArguments(
-  { args, signal }: ApprovalRequest,
+  { tool, args, signal }: ApprovalRequest,
   lines: Lines,
   output: Output,
 ): Promise<Json | undefined> {
   const given = args as Record<string, Json>
-  if (typeof given?.cmd === 'string' && !hasControls(given.cmd)) {
+  if (isCommand(tool) && typeof given?.cmd === 'string' && !hasControls(given.cmd)) {
     const cmd = await lines.read('$ ', { prefill: given.cmd, signal, fresh: true })
     return cmd === undefined || cmd === '' ? undefined : { ...given, cmd }
   }
@@ -116,6 +126,10 @@ async function editArguments(
     output.print(`  That is no JSON: ${(error as Error).message}`)
     return undefined
   }
+}
+
+function isCommand(tool: ApprovalRequest['tool']): boolean {
+  return tool.name === 'run_shell_command' && isBuiltinTool(tool)
 }
 
 /** What the agent said before it asked for the call. */
@@ -130,15 +144,9 @@ function whyAsked({ session, call }: ApprovalRequest): string {
       part.type === 'text' || part.type === 'reasoning' ? [part.text] : [],
     )
     const who = `${chunk.by ?? 'The agent'}${chunk.model ? ` (${chunk.model})` : ''}`
-    return plain(said.length > 0 ? `${who} said:\n${said.join('\n')}` : `${who} gave no reason.`)
+    return visible(said.length > 0 ? `${who} said:\n${said.join('\n')}` : `${who} gave no reason.`)
   }
   return 'Nothing on the record says why.'
-}
-
-/** The file where the session was placed. */
-async function readPlaced({ placement }: Session, path: string): Promise<string | undefined> {
-  if (typeof placement?.spec !== 'string') return undefined
-  return readFile(resolve(placement.spec, path), 'utf8').catch(() => undefined)
 }
 
 export function whoami(): string {

@@ -1,56 +1,132 @@
-import { createTwoFilesPatch } from 'diff'
-import type { Json } from '../base/json.ts'
+import { structuredPatch } from 'diff'
+import { isPlainObject, type Json, type JsonObject } from '../base/json.ts'
 import type { Unfinished } from '../run/unfinished.ts'
 import type { Output } from './output.ts'
-import { plain } from './text.ts'
+import { count, safeJson, visible } from './text.ts'
 
-/** What a call would do, for the person who decides: the command, the diff, or the arguments. `before` is the file as it is. */
-export function callLines(tool: string, args: Json, output: Output, before?: string): string {
-  const given = (args ?? {}) as Record<string, unknown>
-  if (typeof given.cmd === 'string') {
-    const where = typeof given.cwd === 'string' ? ` (in ${given.cwd})` : ''
-    return plain(`$ ${given.cmd}${where}`)
+/** A call as a person decides about it. */
+export interface ShownCall {
+  readonly tool: string
+  readonly args: Json
+  /** The tool is one that comes with the package, not one with its name. Only then do its arguments mean what their names say. */
+  readonly builtin?: boolean | undefined
+  /** The file that it writes, as it is now. */
+  readonly before?: string | undefined
+}
+
+/**
+ * The tool and all of its arguments, which is what the digest of a question covers. Nothing is cut. Text of several lines has a bar in front of each, so that it cannot pass
+ * for another argument, and what a terminal would not show is spelt out.
+ */
+export function callLines(call: ShownCall, output: Output): string {
+  const { tool, args } = call
+  const name = output.paint('bold', visible(tool))
+  if (!isPlainObject(args)) return `${name}\n  ${safeJson(args)}`
+  const rest: Record<string, Json> = { ...(args as JsonObject) }
+  const special: string[] = []
+  if (call.builtin) {
+    for (const lines of [commandLine(tool, rest), changeLines(call, rest, output)]) special.push(...lines)
   }
-  if (typeof given.path === 'string' && typeof given.content === 'string') {
-    return diffLines(given.path, before ?? '', given.content, output)
-  }
-  if (typeof given.path === 'string' && typeof given.old === 'string' && typeof given.new === 'string') {
-    return diffLines(given.path, ...edited(before, given as unknown as Edit), output)
-  }
-  if (typeof given.code === 'string') return plain(`${String(given.language ?? 'python')}:\n${given.code}`)
-  return plain(`${tool} ${JSON.stringify(args, null, 2)}`)
+  const lines = [...special, ...Object.entries(rest).flatMap(([key, value]) => argumentLines(key, value))]
+  return [name, ...(lines.length > 0 ? lines : ['without arguments']).map(line => `  ${line}`)].join('\n')
 }
 
 /** An effect that was cut off, for the person who finds out whether it happened. */
 export function effectLines({ kind, request }: Pick<Unfinished, 'kind' | 'request'>, output: Output): string {
-  if (kind !== 'tool') return plain(`${kind} ${JSON.stringify(request)}`)
+  if (kind !== 'tool') return visible(`${kind} ${safeJson(request)}`)
   const { tool, args } = request as { readonly tool: string; readonly args: Json }
-  return callLines(tool, args, output)
+  return callLines({ tool, args }, output)
 }
 
-interface Edit {
-  readonly old: string
-  readonly new: string
-  readonly all?: boolean
+/**
+ * What stands right above a question about a call that is longer than the screen: how much of it has left the screen, and which arguments it has. Undefined
+ * when all of it is in sight.
+ */
+export function offScreen(shown: string, { tool, args }: ShownCall, output: Output): string | undefined {
+  const { rows = 0, isTTY } = output.stdout
+  const height = rows || (isTTY ? usualHeight : Infinity)
+  const width = output.width()
+  const taken = shown.split('\n').reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / width)), 0)
+  // The question itself, this line and the prompt.
+  const hidden = taken + 4 - height
+  if (hidden <= 0) return undefined
+  const parts = Object.entries(args ?? {}).map(([key, value]) => `${nameOf(key)} ${sizeOf(value)}`)
+  return output.paint(
+    'yellow',
+    `↑ ${count(hidden, 'line')} of this call to ${visible(tool)} ${hidden === 1 ? 'is' : 'are'} above the screen (${parts.join(', ')}). Scroll up before you decide.`,
+  )
 }
 
-/** The whole file before and after; of a file that cannot be read, only the piece. */
-function edited(before: string | undefined, { old, new: replacement, all }: Edit): [string, string] {
-  if (!before?.includes(old)) return [old, replacement]
-  return [before, all ? before.replaceAll(old, () => replacement) : before.replace(old, () => replacement)]
+/** Of a terminal that does not say. */
+const usualHeight = 24
+
+/** A command of one line as a shell would show it. It is taken out of `rest`. */
+function commandLine(tool: string, rest: Record<string, Json>): string[] {
+  const { cmd } = rest
+  if (tool !== 'run_shell_command' || typeof cmd !== 'string' || cmd.includes('\n')) return []
+  delete rest.cmd
+  return [`$ ${visible(cmd)}`]
 }
 
-function diffLines(path: string, before: string, after: string, output: Output): string {
-  const patch = createTwoFilesPatch(path, path, before, after, '', '', { context: 3 })
-  const lines = plain(patch).split('\n').slice(1)
-  return lines
-    .map(line => coloured(line, output))
-    .join('\n')
-    .trimEnd()
+/** What a write changes in the file as it is, and what an edit replaces. Both are taken out of `rest`. */
+function changeLines({ tool, before }: ShownCall, rest: Record<string, Json>, output: Output): string[] {
+  const { path, content, old, new: replacement } = rest
+  if (typeof path !== 'string') return []
+  if (tool === 'write_workspace_file' && typeof content === 'string' && before !== undefined) {
+    const changed = diffLines(before, content, 3, output)
+    if (changed === undefined) return []
+    delete rest.path
+    delete rest.content
+    const what = changed.length === 0 ? 'the file as it is now' : 'as a change of the file as it is now'
+    return [...argumentLines('path', path), `content (${sizeOf(content)}), ${what}:`, ...changed]
+  }
+  if (tool === 'edit_workspace_file' && typeof old === 'string' && typeof replacement === 'string') {
+    const changed = diffLines(old, replacement, Number.MAX_SAFE_INTEGER, output)
+    if (!changed?.length) return []
+    for (const key of ['path', 'old', 'new']) delete rest[key]
+    const sizes = `old (${sizeOf(old)}) and new (${sizeOf(replacement)})`
+    return [...argumentLines('path', path), `${sizes}, as a change:`, ...changed]
+  }
+  return []
+}
+
+/** Milliseconds that a diff may take: texts of a model can be made to take hours. */
+const patience = 500
+
+/** Undefined when it takes too long; the texts are then shown whole. */
+function diffLines(before: string, after: string, context: number, output: Output): string[] | undefined {
+  const patch = structuredPatch('', '', before, after, '', '', { context, timeout: patience })
+  return patch?.hunks.flatMap(({ oldStart, oldLines, newStart, newLines, lines }) => [
+    bar + output.paint('cyan', `@@ -${oldStart},${oldLines} +${newStart},${newLines} @@`),
+    ...lines.map(line => bar + coloured(visible(line), output)),
+  ])
 }
 
 function coloured(line: string, output: Output): string {
-  if (line.startsWith('+') && !line.startsWith('+++')) return output.paint('green', line)
-  if (line.startsWith('-') && !line.startsWith('---')) return output.paint('red', line)
-  return line.startsWith('@@') ? output.paint('cyan', line) : line
+  if (line.startsWith('+')) return output.paint('green', line)
+  return line.startsWith('-') ? output.paint('red', line) : line
+}
+
+const bar = '│ '
+
+function argumentLines(key: string, value: Json): string[] {
+  const name = nameOf(key)
+  if (typeof value === 'string' && value.includes('\n')) {
+    const lines = value.replace(/\n$/, '').split('\n')
+    return [`${name} (${sizeOf(value)}):`, ...lines.map(line => bar + visible(line))]
+  }
+  const short = safeJson(value) ?? ''
+  if (typeof value !== 'object' || value === null || short.length <= 100) return [`${name}: ${short}`]
+  const lines = (safeJson(value, 2) ?? '').split('\n')
+  return [`${name} (${count(lines.length, 'line')}):`, ...lines.map(line => bar + line)]
+}
+
+/** A model may choose names, too. */
+function nameOf(key: string): string {
+  return /^[\w.-]+$/.test(key) ? key : (safeJson(key) ?? '')
+}
+
+function sizeOf(value: Json): string {
+  const text = typeof value === 'string' ? value : (safeJson(value, 2) ?? '')
+  return `${count(text.replace(/\n$/, '').split('\n').length, 'line')}, ${count(text.length, 'character')}`
 }

@@ -1,15 +1,17 @@
 import { RathError } from '../base/errors.ts'
-import type { CallOptions } from '../run/context.ts'
+import type { Approve, CallOptions } from '../run/context.ts'
 import type { OpenApproval } from '../run/run.ts'
 import type { Runtime } from '../run/runtime.ts'
 import type { Unfinished } from '../run/unfinished.ts'
 import { Session } from '../session/session.ts'
-import { asker } from './ask.ts'
+import { approver } from './ask.ts'
 import { callLines, effectLines } from './call-print.ts'
+import { UsageError } from './errors.ts'
 import { type ExitCode, exit } from './exit.ts'
-import type { Output } from './output.ts'
+import { Terminal } from './lines.ts'
+import { Output } from './output.ts'
 import { Progress } from './progress.ts'
-import { count, indent, plain } from './text.ts'
+import { count, indent, plain, visible } from './text.ts'
 
 export interface DriveOptions {
   readonly json?: boolean
@@ -39,12 +41,13 @@ export async function drive(
     progress.line('Cancelling; once more to end at once.')
     abort.abort(new Error('cancelled with Ctrl-C'))
   }
+  using terminal = options.ask ? terminalOf(output, interrupt) : undefined
   process.on('SIGINT', interrupt).on('SIGTERM', interrupt)
   try {
     const session = await work.start({
       signal: abort.signal,
       onEvent: progress.onEvent,
-      ...(options.ask && { approve: asker(output, progress, interrupt) }),
+      ...(terminal && { approve: asker(terminal, runtime, progress) }),
     })
     progress.stop()
     if (options.tag !== undefined) {
@@ -61,6 +64,29 @@ export async function drive(
     progress.stop()
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
   }
+}
+
+/** Opened before the run begins: what was typed until then, or is piped in, answers nothing. */
+function terminalOf({ stdout }: Output, interrupt: () => void): Terminal {
+  const terminal = Terminal.open(process.stdin, stdout, interrupt)
+  if (terminal) return terminal
+  throw new UsageError(
+    '--ask shows calls and reads answers on a terminal, and there is none here. Leave it out: the run then waits, and rath approve decides.',
+  )
+}
+
+function asker(terminal: Terminal, runtime: Runtime, progress: Progress): Approve {
+  return approver({
+    // What is decided about is shown where the answer is typed, also when the output goes elsewhere.
+    output: new Output({ stdout: terminal.output, stderr: process.stderr, env: process.env }),
+    runtime,
+    lines: () => terminal.ask(),
+    pause: () => progress.stop(),
+    resume: () => {
+      terminal.rest()
+      progress.start()
+    },
+  })
 }
 
 function tellDone(run: string, session: Session, { json, quiet }: DriveOptions, output: Output): void {
@@ -112,7 +138,7 @@ export function tellWaiting({ code, data }: RathError, run: string, output: Outp
   } else {
     output.tell(`Run ${run} waits for a decision:`)
     for (const open of (data.approvals ?? []) as unknown as OpenApproval[]) {
-      output.tell(indent(`${plain(open.question)}\n${callLines(open.tool, open.args, output)}`))
+      output.tell(indent(`${visible(open.question)}\n${callLines(open, output)}`))
       output.tell(`  rath approve ${run} ${open.approval.slice(0, 12)} --yes, or --no --reason "…"`)
     }
   }

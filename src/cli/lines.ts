@@ -1,4 +1,6 @@
+import { closeSync, openSync } from 'node:fs'
 import { createInterface, type Interface } from 'node:readline'
+import { ReadStream, WriteStream } from 'node:tty'
 
 export interface LinesOptions {
   readonly input: NodeJS.ReadStream
@@ -43,8 +45,10 @@ export class Lines implements Disposable {
     prompt: string,
     { prefill = '', signal, fresh = false }: ReadOptions = {},
   ): Promise<string | undefined> {
-    const typed = fresh && this.#isTerminal ? undefined : this.#waiting.shift()
+    const isFresh = fresh && this.#isTerminal
+    const typed = isFresh ? undefined : this.#waiting.shift()
     if (typed !== undefined) return typed
+    if (isFresh) await this.#dropTyped()
     if (this.#isOver || signal?.aborted) return undefined
     const { promise, resolve } = Promise.withResolvers<string | undefined>()
     this.#wanted = resolve
@@ -56,6 +60,14 @@ export class Lines implements Disposable {
       if (prefill) this.#interface.write(prefill)
     }
     return promise.finally(() => signal?.removeEventListener('abort', stop))
+  }
+
+  /** What was typed before now is taken from the terminal, and the line that it began is emptied. */
+  async #dropTyped(): Promise<void> {
+    await polled()
+    if (this.#interface.line === '') return
+    this.#interface.write(null, { ctrl: true, name: 'e' })
+    this.#interface.write(null, { ctrl: true, name: 'u' })
   }
 
   /** Throws away what was typed on this line, and asks again. */
@@ -74,4 +86,88 @@ export class Lines implements Disposable {
     if (wanted) wanted(line)
     else if (line !== undefined) this.#waiting.push(line)
   }
+}
+
+/**
+ * The terminal of whoever started the command, taken at once: what is typed before a question is thrown away, and what is piped into the command answers none.
+ */
+export class Terminal implements Disposable {
+  readonly output: NodeJS.WriteStream
+  readonly #input: NodeJS.ReadStream
+  readonly #isOwn: boolean
+  readonly #onInterrupt: () => void
+  #lines: Lines | undefined
+
+  /** Undefined where there is none. */
+  static open(
+    stdin: NodeJS.ReadStream,
+    stdout: NodeJS.WriteStream,
+    onInterrupt: () => void,
+  ): Terminal | undefined {
+    if (stdin.isTTY && stdout.isTTY) return new Terminal(stdin, stdout, false, onInterrupt)
+    if (process.platform === 'win32') return undefined
+    const opened: number[] = []
+    try {
+      for (const flags of ['r', 'w']) opened.push(openSync('/dev/tty', flags))
+      const [input = -1, output = -1] = opened
+      return new Terminal(new ReadStream(input), new WriteStream(output), true, onInterrupt)
+    } catch {
+      for (const fd of opened) closeSync(fd)
+      return undefined
+    }
+  }
+
+  private constructor(
+    input: NodeJS.ReadStream,
+    output: NodeJS.WriteStream,
+    isOwn: boolean,
+    onInterrupt: () => void,
+  ) {
+    this.#input = input
+    this.output = output
+    this.#isOwn = isOwn
+    this.#onInterrupt = onInterrupt
+    this.#listen()
+  }
+
+  /** Lines that are typed from now on. */
+  async ask(): Promise<Lines> {
+    if (this.#lines === undefined) {
+      await polled()
+      this.#input.off('data', this.#drop)
+      this.#lines = new Lines({ input: this.#input, output: this.output, onInterrupt: this.#onInterrupt })
+    }
+    return this.#lines
+  }
+
+  /** Nothing is asked for the time being. */
+  rest(): void {
+    this.#lines?.[Symbol.dispose]()
+    this.#lines = undefined
+    this.#listen()
+  }
+
+  [Symbol.dispose](): void {
+    this.#lines?.[Symbol.dispose]()
+    this.#input.off('data', this.#drop)
+    this.#input.setRawMode(false)
+    this.#input.pause()
+    if (!this.#isOwn) return
+    this.#input.destroy()
+    this.output.destroy()
+  }
+
+  #listen(): void {
+    this.#input.setRawMode(true)
+    this.#input.on('data', this.#drop).resume()
+  }
+
+  readonly #drop = (typed: Buffer | string): void => {
+    if (typed.includes('\u0003')) this.#onInterrupt()
+  }
+}
+
+/** When everything that has arrived on a terminal by now has been handed out. */
+async function polled(): Promise<void> {
+  for (let i = 0; i < 3; i++) await new Promise(resolve => setImmediate(resolve))
 }

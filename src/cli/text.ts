@@ -3,16 +3,31 @@ export function plain(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(/(?![\n\t])[\p{Cc}\p{Cf}]/gu, '\ufffd')
 }
 
+/** The same with nothing lost: what acts on a terminal, or cannot be seen on it, is spelt out as `<U+202E>`. For what a person decides about. */
+export function visible(text: string): string {
+  return text.replace(unseen, character => {
+    const code = character.codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')
+    return `<U+${code}>`
+  })
+}
+
+/** Controls, direction marks, fillers, spaces that are no space, halves of characters; everything but space, tab and line break that leaves no ink. A text that is spelt like that itself is told apart. */
+const unseen =
+  /<(?=U\+)|(?![\n\t ])[\p{Cc}\p{Cf}\p{Z}\p{Cs}\p{Co}\p{Cn}\p{Default_Ignorable_Code_Point}\u2800]/gu
+
 /** Whether a text holds anything that acts on a terminal, line breaks included. */
 export function hasControls(text: string): boolean {
   return acting.test(text)
 }
 
-const acting = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
+const acting = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
 
 /** JSON that is safe on a terminal, and means the same: what would act is escaped. */
 export function safeJson(value: unknown, spaces?: number): string | undefined {
-  return JSON.stringify(value, null, spaces)?.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, escaped)
+  return JSON.stringify(value, null, spaces)?.replace(
+    /(?!\n| )[\p{Cc}\p{Cf}\p{Z}\p{Co}\p{Cn}\p{Default_Ignorable_Code_Point}\u2800]/gu,
+    escaped,
+  )
 }
 
 function escaped(character: string): string {

@@ -7,9 +7,11 @@ import type { OpenApproval } from './run.ts'
 /** What an approval's entry says besides its request. */
 export interface ApprovalFacts {
   readonly question: string
-  /** Of the arguments as they were shown. */
+  /** Of the tool's name and all of its arguments. */
   readonly digest: string
   readonly until?: number
+  /** The tool is one that comes with the package, not one with its name. */
+  readonly builtin?: boolean
   /** Digest of the JSON Schema of the tool's arguments, which the journal defines. */
   readonly schema?: string
 }
@@ -53,8 +55,16 @@ function isOver(status: RunRow['status']): boolean {
 export function approvalIn(entry: JournalEntry): OpenApproval {
   const { id, request } = askedIn(entry)
   const { tool, args } = request as unknown as { tool: string; args: Json }
-  const { question, digest, until } = factsIn(entry)
-  return { approval: id as string, tool, args, question, digest, ...(until !== undefined && { until }) }
+  const { question, digest, until, builtin } = factsIn(entry)
+  return {
+    approval: id as string,
+    tool,
+    args,
+    question,
+    digest,
+    ...(builtin && { builtin }),
+    ...(until !== undefined && { until }),
+  }
 }
 
 /** What a decision is bound to. */

@@ -5,6 +5,7 @@ import { longestTimer } from '../base/time.ts'
 import type { Session } from '../session/session.ts'
 import type { JournalEntry } from '../store/spec.ts'
 import { type ApprovalDecision, type ApprovalRequest, checkDecision, editProblem } from '../tool/approval.ts'
+import { isBuiltinTool } from '../tool/builtin/builtin-tools.ts'
 import { argumentsDigest, factsIn } from './approval-facts.ts'
 import { cleanDigest } from './clean-digest.ts'
 import { emit, type RunContext } from './context.ts'
@@ -31,6 +32,7 @@ export async function askPerson(
   // Whoever decides elsewhere has no tool to check an edit with.
   const schema = cleanDigest(tool.parameters, store)
   run.door.define(schema, () => tool.parameters)
+  const builtin = isBuiltinTool(tool) ? { builtin: true } : {}
   const passed = await run.door.pass(
     {
       kind: 'approval',
@@ -40,7 +42,7 @@ export async function askPerson(
       rule: 'read',
       by: context.by,
       id: approval,
-      facts: { question, digest, schema, ...(until !== undefined && { until }) },
+      facts: { question, digest, schema, ...builtin, ...(until !== undefined && { until }) },
       anybody: true,
       mayBorrow: (outcome, entries) => isUsedUp(outcome, { session, tool: tool.name, args, place }, entries),
     },
@@ -53,6 +55,7 @@ export async function askPerson(
         args,
         question,
         digest,
+        ...builtin,
         ...(end !== undefined && { until: end }),
       }
       return { value: (await answer(open, request, context)) as unknown as Json }

@@ -45,8 +45,10 @@ export interface OpenApproval {
   readonly tool: string
   readonly args: Json
   readonly question: string
-  /** Of the arguments as they were shown. */
+  /** Of the tool's name and all of its arguments: show both whole. */
   readonly digest: string
+  /** The tool is one that comes with the package, not one with its name. */
+  readonly builtin?: boolean
   /** When it ends, in milliseconds since the epoch. */
   readonly until?: number
 }

@@ -104,16 +104,25 @@ export class Project {
     steps: readonly (readonly [expect: string, type: string])[],
     env: NodeJS.ProcessEnv = {},
   ): { status: number; screen: string } {
+    return this.onTerminal([process.execPath, entry, ...args], steps, env)
+  }
+
+  /** Another program on a terminal, by its whole path. */
+  onTerminal(
+    argv: readonly string[],
+    steps: readonly (readonly [expect: string, type: string])[],
+    env: NodeJS.ProcessEnv = {},
+  ): { status: number; screen: string } {
     const typed = steps.map(([expect, type]) => [
       expect,
       type.replace('^C', '\u0003').replace('^D', '\u0004'),
     ])
     const script = join(import.meta.dirname, 'terminal.py')
-    const { status, stdout, stderr, error } = spawnSync(
-      'python3',
-      [script, JSON.stringify(typed), process.execPath, entry, ...args],
-      { cwd: this.folder, env: { ...this.env, TERM: 'xterm-256color', ...env }, encoding: 'utf8' },
-    )
+    const { status, stdout, stderr, error } = spawnSync('python3', [script, JSON.stringify(typed), ...argv], {
+      cwd: this.folder,
+      env: { ...this.env, TERM: 'xterm-256color', ...env },
+      encoding: 'utf8',
+    })
     if (error) throw error
     if (stderr) throw new Error(`${stderr}\n${stdout}`)
     return { status: status ?? -1, screen: stdout }

@@ -88,7 +88,7 @@ test('a run that parks exits 3 and lists what it asks; a decision and a resume f
   expect(parked.stdout).toBe('')
   const [, line] = /^ {2}(rath approve \S+ \w+ --yes)/m.exec(parked.stderr) ?? []
   expect(parked.stderr).toContain('send asks for approval.')
-  expect(parked.stderr).toContain('"to": "Ada"')
+  expect(parked.stderr).toContain('    to: "Ada"\n')
 
   const listed = project.rath('approve')
   expect(listed.status).toBe(0)
@@ -223,8 +223,8 @@ export default new Agent('Send.', {
   const resumed = project.rath('resume', 'last')
   expect(resumed.status).toBe(3)
   expect(resumed.stderr).toContain('--happened, or --did-not-happen')
-  expect(resumed.stderr).toContain('  send {}\n')
-  expect(project.rath('approve').stdout).toContain('happen?\n    send {}\n')
+  expect(resumed.stderr).toContain('  send\n    without arguments\n')
+  expect(project.rath('approve').stdout).toContain('happen?\n    send\n      without arguments\n')
   const settled = project.rath('approve', 'last', '--happened', '--result', '"a receipt"', '--resume')
   expect(settled.status, settled.stderr).toBe(0)
   expect(settled.stdout).toContain('a receipt')

@@ -187,20 +187,11 @@ export class Chat {
   #approver(): Approve {
     return approver({
       output: this.output,
-      lines: () => this.#lines as Lines,
-      read: (session, path) => this.#fileIn(session, path),
+      runtime: this.runtime,
+      lines: async () => this.#lines,
       pause: () => this.#printer?.pause(),
       resume: () => this.#printer?.resume(),
     })
-  }
-
-  /** A file as the branch of a session has it. */
-  async #fileIn(session: Session, path: string): Promise<string | undefined> {
-    const { sandbox } = await this.runtime.places.open({ session })
-    return sandbox.files.read(path).then(
-      bytes => new TextDecoder().decode(bytes),
-      () => undefined,
-    )
   }
 
   #interrupt(): void {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { toJson } from '../../base/json.ts'
+import { type Json, toJson } from '../../base/json.ts'
 import { expiredApprovals, openApprovals } from '../../run/approval-facts.ts'
 import { decideApproval } from '../../run/decide.ts'
 import { usualLease } from '../../run/journal.ts'
@@ -15,7 +15,7 @@ import { exit } from '../exit.ts'
 import { findRun } from '../names.ts'
 import type { Output } from '../output.ts'
 import { openToRead } from '../runtime.ts'
-import { ago, indent, plain } from '../text.ts'
+import { ago, indent, plain, visible } from '../text.ts'
 
 interface Options extends StoreOption, JsonOption {
   readonly yes?: boolean
@@ -87,11 +87,12 @@ async function approve(
     const chosen = choose(waiting, name, question, verdict)
     run = chosen.run
     await settle(chosen, verdict, options, store)
+    if (!options.json) tellDecided(chosen, verdict, options, output)
   }
   if (options.resume)
     return (await import('./resume.ts')).resume(run, { ...options, json: options.json ?? false }, output)
   if (options.json) output.json({ run, decided: true })
-  else output.tell(`Decided. Go on with: rath resume ${run}`)
+  else output.tell(`Go on with: rath resume ${run}`)
   return exit.done
 }
 
@@ -138,9 +139,9 @@ function list(waiting: readonly Waiting[], { json }: Options, output: Output): v
     output.print(
       output.paint('bold', `Run ${run.id} (${String(run.data.workflow ?? '')}, ${ago(run.updated)})`),
     )
-    for (const { approval, question, tool, args } of approvals) {
+    for (const open of approvals) {
       output.print(
-        `  ${approval.slice(0, 12)}  ${plain(question)}\n${indent(callLines(tool, args, output), '    ')}`,
+        `  ${open.approval.slice(0, 12)}  ${visible(open.question)}\n${indent(callLines(open, output), '    ')}`,
       )
     }
     for (const { approval, question, until } of expired) {
@@ -188,6 +189,18 @@ function choose(
   if (ids.length === 0)
     throw new UsageError(`nothing ${name ? `of run ${name} ` : ''}waits for such a decision.`)
   throw new UsageError(`say which one: ${ids.join(', ')}.`)
+}
+
+/** What was decided about, as it is on record: the newest question may be another one than was looked at. */
+function tellDecided(
+  { approval, review }: Chosen,
+  verdict: Verdict,
+  { edit }: Options,
+  output: Output,
+): void {
+  const call = approval && { ...approval, ...(edit !== undefined && { args: edit as Json }) }
+  const lines = call ? callLines(call, output) : review && effectLines(review, output)
+  output.tell(`${verdict[0]?.toUpperCase()}${verdict.slice(1)}:\n${indent(lines ?? '')}`)
 }
 
 async function settle(chosen: Chosen, verdict: Verdict, options: Options, store: Store): Promise<void> {

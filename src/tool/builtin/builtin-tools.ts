@@ -58,6 +58,11 @@ export function withBuiltins(taken: readonly Tool[], others: readonly Tool[]): R
   return toolTable([...taken, ...others])
 }
 
+/** Whether a tool is one of these, and not only called like one. */
+export function isBuiltinTool(tool: Tool): boolean {
+  return isBuiltin(tool.name) && builtins[tool.name] === tool
+}
+
 export function isBuiltin(name: string): name is BuiltinName {
   return Object.hasOwn(builtins, name)
 }
