@@ -75,6 +75,7 @@ const codes = {
   'sandbox-unavailable': ['never', 'caller'],
   'sandbox-unsupported': ['never', 'caller'],
   'workspace-moved': ['never', 'caller'],
+  'workspace-elsewhere': ['never', 'caller'],
   'sandbox-closed': ['never', 'caller'],
   'sandbox-failed': ['never', 'sandbox'],
   'path-outside': ['never', 'model'],

@@ -28,6 +28,10 @@ export const commands: Readonly<Record<string, { readonly summary: string; load(
       summary: 'find the step after which a command fails',
       load: () => import('./commands/bisect.ts'),
     },
+    checkout: {
+      summary: 'bring the files of a session to a folder',
+      load: () => import('./commands/checkout.ts'),
+    },
     verify: {
       summary: 'recompute every digest of a file or a session',
       load: () => import('./commands/verify.ts'),

@@ -123,6 +123,7 @@ export class CallContext implements RunContext {
         lease: runtime.lease,
         isOpen: () => runtime.isOpen,
         store: () => runtime.store,
+        begin: input => runtime.places.begin(input),
         cancel: reason => this.cancel(reason),
       },
       options[runSetup],

@@ -207,8 +207,9 @@ class Loop {
     const context = this.#context
     const { policy, by, runtime } = context
     const { session } = this.#recorder
-    const sandbox = async () => (await runtime.places.open({ session, run: context.runId, signal })).sandbox
-    const turn = { session, context, store: this.#recorder.store, signal, open: sandbox }
+    const open = () => runtime.places.open({ session, run: context.runId, signal })
+    const sandbox = async () => (await open()).sandbox
+    const turn = { session, context, store: this.#recorder.store, signal, open }
     return dispatchCalls(calls, {
       tools: this.#agent.tools,
       session,

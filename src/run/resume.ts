@@ -4,7 +4,7 @@ import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import { emptyTree } from '../sandbox/workspace/object.ts'
 import type { Session } from '../session/session.ts'
-import type { RunRow, Store } from '../store/spec.ts'
+import type { JournalEntry, RunRow, Store } from '../store/spec.ts'
 import type { ToolRecord } from '../tool/tool-record.ts'
 import { type Limits, withLimits } from './begun-with.ts'
 import { Journal } from './journal.ts'
@@ -28,16 +28,25 @@ export interface RunModule {
 export interface ResumePlace {
   readonly store: Store
   readonly lease: number
-  readonly places: Pick<Places, 'endLeftBy'>
+  readonly places: Pick<Places, 'check' | 'endLeftBy' | 'move'>
   /** Of the call. */
-  readonly options: Limits & object
+  readonly options: Limits & ResumeOptions
+}
+
+/** How a run goes on, besides the options of a call. */
+export interface ResumeOptions {
+  /**
+   * Where the project of the run lies now, when you have moved or copied it. Without it a run goes on only in the folder that it began in. The
+   * folder has to hold the files as the run left them, or none.
+   */
+  readonly movedTo?: string
 }
 
 /** Goes on with a run. What it did before is on record and not done again; what was cut off follows its effect. */
 export async function resumeRun(
   id: string,
   workflow: Runnable | undefined,
-  { store, lease, places, options }: ResumePlace,
+  { store, lease, places, options: { movedTo, ...options } }: ResumePlace,
 ): Promise<Session> {
   const row = await store.runs.get(id)
   const finished = row.status === 'done' && row.output !== null && (await kept(row.output, store))
@@ -48,8 +57,10 @@ export async function resumeRun(
   try {
     // Its commands may still run, and change files.
     if (row.owner !== null && isGone(row.owner)) await places.endLeftBy(processOf(row.owner))
-    const setup = await goOn(row, journal)
     const input = await store.sessions.get(row.input as string)
+    if (movedTo !== undefined) await places.move(input, id, movedTo, treesIn(await store.runs.journal(id)))
+    places.check({ session: input, run: id })
+    const setup = await goOn(movedTo === undefined ? row : movedRow(row, movedTo), journal)
     const out = await work(input, { ...given, [runSetup]: setup } as never)
     if (!journal.isDriven) throw notTaken(id)
     return out
@@ -88,6 +99,23 @@ async function goOn({ id, status, data: row }: RunRow, journal: Journal): Promis
     retries: hasFailed,
     ...(typeof reuse === 'string' && { lender: () => loadRecord(reuse, store) }),
   }
+}
+
+/** That it was moved stays with the run. */
+function movedRow(row: RunRow, movedTo: string): RunRow {
+  const before = Array.isArray(row.data.movedTo) ? row.data.movedTo : []
+  return { ...row, data: { ...row.data, movedTo: [...before, resolve(movedTo)] } }
+}
+
+/** The files that calls of a run found and left. */
+function treesIn(journal: readonly JournalEntry[]): Set<Digest> {
+  const trees = new Set<Digest>()
+  for (const { outcome } of journal) {
+    const { evidence } = ((outcome ?? {}) as { readonly value?: Partial<ToolRecord> | null }).value ?? {}
+    if (evidence?.before !== undefined) trees.add(evidence.before)
+    if (evidence?.tree !== undefined) trees.add(evidence.tree)
+  }
+  return trees
 }
 
 function isReview(error: unknown): boolean {

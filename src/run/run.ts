@@ -5,6 +5,7 @@ import type { Json, JsonObject } from '../base/json.ts'
 import { version } from '../base/version.ts'
 import type { Session } from '../session/session.ts'
 import type { RunStatus, Store } from '../store/spec.ts'
+import type { ToolEvidence } from '../tool/tool-record.ts'
 import { type Door, LiveDoor } from './door.ts'
 import { Journal, usualLease } from './journal.ts'
 import type { RunRecord } from './record.ts'
@@ -36,6 +37,8 @@ export interface RunFacts {
   /** Whether the store was asked for before. */
   isOpen(): boolean
   store(): Promise<Store>
+  /** The first effect is about to happen. */
+  begin(input: Session): void
   cancel(reason: unknown): void
 }
 
@@ -93,6 +96,11 @@ export class Run {
     return record !== undefined || lender !== undefined || door !== undefined
   }
 
+  /** It is a replay, which touches nothing of what the run worked on. */
+  get isReplayed(): boolean {
+    return this.#setup.door !== undefined
+  }
+
   /** It goes on with outcomes of its own on record. */
   get isResumed(): boolean {
     return this.#setup.record !== undefined
@@ -105,7 +113,7 @@ export class Run {
   }
 
   /** The files after those calls of a turn that are on record, where they are not `from`, which the session knows. */
-  async filesAfter(turn: TurnName, from: Digest | undefined): Promise<Digest | undefined> {
+  async filesAfter(turn: TurnName, from: Digest | undefined): Promise<ToolEvidence | undefined> {
     const { record, lender } = this.#setup
     const known = record ?? (await lender?.())
     return known && filesAfterTurn(known, turn, from)
@@ -194,6 +202,7 @@ export class Run {
 
   async #start(): Promise<Journal> {
     const store = await this.#facts.store()
+    this.#facts.begin(this.input as Session)
     const input = await store.sessions.put(this.input as Session)
     const { id } = this.#setup
     this.#data = {

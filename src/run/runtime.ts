@@ -17,7 +17,14 @@ import { serveFiles } from './place/session-files.ts'
 import { type ReplayReport, replayRun } from './replay.ts'
 import type { ReplayMode } from './replay-door.ts'
 import { type RunReport, reportRun } from './report.ts'
-import { filesBefore, loadRecord, type RunModule, type Runnable, resumeRun } from './resume.ts'
+import {
+  filesBefore,
+  loadRecord,
+  type ResumeOptions,
+  type RunModule,
+  type Runnable,
+  resumeRun,
+} from './resume.ts'
 import { openReviews, type Reviewed, reviewEffect } from './review.ts'
 import { type OpenApproval, type RunSetup, runSetup } from './run.ts'
 import { openTracing, type TelemetryOptions } from './telemetry/telemetry.ts'
@@ -56,13 +63,14 @@ export interface Runtime extends AsyncDisposable {
   ): Result
   /**
    * Goes on with a run that was cut off, failed, was cancelled or waits. What is on record is not done again. Without a workflow, the one
-   * that the run says it is. Refused with `run-owned` while another process drives it, with `needs-review` when only a person can tell
+   * that the run says it is. It goes on in the folder that it began in and is refused elsewhere, with `workspace-elsewhere`, unless `movedTo`
+   * names where the project lies now. Refused with `run-owned` while another process drives it, with `needs-review` when only a person can tell
    * whether something happened. A run that is done gives its session.
    */
   resume<Options extends object | undefined>(
     runId: string,
     workflow?: (session: Session, options: Options) => Promise<Session>,
-    options?: NoInfer<Options>,
+    options?: NoInfer<Options> & ResumeOptions,
   ): Promise<Session>
   /** Runs a workflow again with recorded outcomes. Nothing of it is kept. */
   replay(runId: string, workflow: Runnable, options?: { readonly mode?: ReplayMode }): Promise<ReplayReport>

@@ -12,6 +12,7 @@ import { cleanDigest } from './clean-digest.ts'
 import type { RunContext } from './context.ts'
 import type { Asked } from './entry.ts'
 import { perform, performCaptured } from './perform.ts'
+import type { Place } from './place/place.ts'
 import { answeringSession, runInEffect, scopeIn } from './scope.ts'
 import type { TurnName } from './turn-files.ts'
 
@@ -22,14 +23,16 @@ export interface ToolTurn {
   readonly store: Store
   /** Aborted when the turn is. */
   readonly signal: AbortSignal
-  readonly open?: (() => Promise<Sandbox>) | undefined
+  readonly open?: (() => Promise<Place>) | undefined
 }
 
 /** Takes a call through the door: its outcome on record, or the tool. */
 export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn): Promise<ToolRecord> {
   const { tool } = call
   const { context, session } = turn
-  const { tracing } = context.runtime
+  const { tracing, places } = context.runtime
+  // Before it is written down that the call is about to be made: one that is refused here was not cut off in anything.
+  if (changes(tool) && !context.run.isReplayed) places.check({ session, run: context.runId })
   const name = { state: session.state, by: context.by, sample: scopeIn(context).sample }
   let cutOff: ToolRecord | undefined
   try {

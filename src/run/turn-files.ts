@@ -11,14 +11,14 @@ export interface TurnName {
 }
 
 /**
- * The files as calls of this turn left them that are on record; undefined when none of them tells. The session does not know of them yet:
+ * The last of the calls of this turn that are on record, with the files as they left them; undefined when none of them tells. The session does not know of them yet:
  * it is told of all results of a turn when the turn has ended. `from` are the files that it knows.
  */
 export function filesAfterTurn(
   record: RunRecord,
   { state, by, sample }: TurnName,
   from: Digest | undefined,
-): Digest | undefined {
+): ToolEvidence | undefined {
   const steps = record.effects().flatMap(entry => {
     const asked = askedIn(entry)
     const isOfTurn = asked.state === state && asked.by === by && (asked.sample ?? '') === sample
@@ -27,15 +27,16 @@ export function filesAfterTurn(
     return evidence?.tree === undefined ? [] : [evidence]
   })
   // Calls side by side end in any order: each begins with the files that the one before it left.
-  let tree = from
+  let last: ToolEvidence | undefined
   while (steps.length > 0) {
+    const tree = last?.tree ?? from
     const next = Math.max(
       0,
       steps.findIndex(step => step.before === tree),
     )
-    tree = (steps.splice(next, 1)[0] as ToolEvidence).tree
+    last = steps.splice(next, 1)[0]
   }
-  return tree === from ? undefined : tree
+  return last?.tree === from ? undefined : last
 }
 
 /** Whether something was cut off that changes files, so that they may be half-written. */

@@ -1,6 +1,7 @@
 import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import type { Chunk, FileChange, MergeConflict } from './chunk.ts'
+import type { WorkedIn } from './fold.ts'
 import type { Lane } from './lane.ts'
 
 /**
@@ -26,6 +27,8 @@ export interface JoinRequest {
   /** The lane of the merged session, and the chunk that placed it. */
   readonly into: Lane
   readonly placed: Chunk<'placement'> | undefined
+  /** The folder that they worked in, where one of them worked in the placed one itself. */
+  readonly worked?: WorkedIn | undefined
   readonly onConflict: OnConflict
 }
 

@@ -1,4 +1,5 @@
 import type { Digest } from '../base/digest.ts'
+import type { JsonObject } from '../base/json.ts'
 import { type Branch, commonBranch, trunk } from './branch.ts'
 import type { Chunk } from './chunk.ts'
 import { callsIn } from './part.ts'
@@ -13,6 +14,8 @@ export interface Fold {
   readonly placement: Chunk<'placement'> | undefined
   /** The files as the last chunk that tells of them left them. */
   readonly tree: Digest | undefined
+  /** The folder that calls since the placement worked in, where they worked in the placed one itself. */
+  readonly folder: WorkedIn | undefined
   /** The last answer that asked for tools, while its results may still come. */
   readonly turn: Chunk<'assistant'> | undefined
   /** Questions that no later chunk has answered, and whose call has no result and is still wanted. */
@@ -21,10 +24,17 @@ export interface Fold {
   readonly stops: readonly Chunk<'error'>[]
 }
 
+/** A folder of some machine: what it was called there, and what tells it from another of that name. */
+export interface WorkedIn {
+  readonly path: string
+  readonly id: string
+}
+
 export const emptyFold: Fold = {
   usage: noUsage,
   placement: undefined,
   tree: undefined,
+  folder: undefined,
   turn: undefined,
   approvals: [],
   stops: [],
@@ -39,9 +49,9 @@ export function fold(before: Fold, chunk: Chunk): Fold {
 function foldKind(before: Fold, chunk: Chunk): Fold {
   switch (chunk.kind) {
     case 'placement':
-      return { ...before, placement: chunk, tree: chunk.workspace?.tree }
+      return { ...before, placement: chunk, tree: chunk.workspace?.tree, folder: undefined }
     case 'tool-result':
-      return withTree(withoutQuestions(before, chunk.callId), chunk.tree)
+      return worked(withTree(withoutQuestions(before, chunk.callId), chunk.tree), chunk)
     case 'merge':
       return withTree(before, chunk.tree)
     case 'assistant':
@@ -88,6 +98,16 @@ function withoutStops(before: Fold, { branch }: Chunk): Fold {
 export function areSiblings(one: Branch = trunk, other: Branch = trunk): boolean {
   const common = commonBranch([one, other])
   return common !== one && common !== other
+}
+
+function worked(before: Fold, { ranOn }: Chunk<'tool-result'>): Fold {
+  const folder = ranOn && workedIn(ranOn)
+  return folder === undefined || folder.id === before.folder?.id ? before : { ...before, folder }
+}
+
+/** What `ranOn` says of the placed folder; nothing for a copy of a branch, for other backends, and before there were such ids. */
+export function workedIn({ cwd, folder }: JsonObject): WorkedIn | undefined {
+  return typeof cwd === 'string' && typeof folder === 'string' ? { path: cwd, id: folder } : undefined
 }
 
 function withTree(before: Fold, tree: Digest | undefined): Fold {

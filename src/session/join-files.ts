@@ -23,12 +23,14 @@ export async function joinFiles(
   const files = sessionFiles()
   if (files === undefined) return { tree: treeWithoutFiles(shared ?? found, known) }
   const placed = sides.map(({ value }) => foldAt(value.tip).placement).find(chunk => chunk !== undefined)
+  const worked = sides.map(({ value }) => foldAt(value.tip).folder).find(folder => folder !== undefined)
   const { tree, conflicts } = await files.join({
     base: shared,
     found,
     sides: known,
     into,
     placed,
+    worked,
     onConflict,
   })
   return conflicts.length > 0 ? { tree, conflicts } : { tree }

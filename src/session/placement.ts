@@ -1,5 +1,5 @@
 import { RathError } from '../base/errors.ts'
-import { canonicalJson, type JsonObject } from '../base/json.ts'
+import { canonicalJson, isPlainObject, type JsonObject } from '../base/json.ts'
 import { foldAt } from './chain.ts'
 import type { Chunk, Workspace } from './chunk.ts'
 
@@ -8,6 +8,41 @@ export interface Placement {
   readonly backend: string
   readonly spec?: string | JsonObject
   readonly workspace?: Workspace
+}
+
+/**
+ * What `to()` records of what it was told: a folder that is named from the current one (`.`, `./…`, `../…`, as the whole spec or as its
+ * `path`) under its absolute name, so that it means the same folder to whoever goes on. Where there is no current folder, as in a browser,
+ * and for any other text, as it was given.
+ */
+export function recordedSpec(spec: unknown, current = currentFolder()): unknown {
+  if (current === undefined) return spec
+  if (typeof spec === 'string') return absolute(spec, current)
+  if (!isPlainObject(spec) || typeof spec.path !== 'string') return spec
+  return { ...spec, path: absolute(spec.path, current) }
+}
+
+function absolute(path: string, current: string): string {
+  if (!/^\.\.?(?:[/\\]|$)/.test(path)) return path
+  const separator = current.startsWith('/') ? '/' : '\\'
+  const parts = current.split(separator).filter(part => part !== '')
+  for (const part of path.split(separator === '/' ? '/' : /[/\\]/)) {
+    if (part === '..') parts.splice(Math.max(separator === '/' ? 0 : 1, parts.length - 1))
+    else if (part !== '.' && part !== '') parts.push(part)
+  }
+  return separator === '/'
+    ? `/${parts.join('/')}`
+    : parts.join(separator) + (parts.length === 1 ? separator : '')
+}
+
+/** The one thing that this layer asks its surroundings, and the only place: what a folder is called is lost when it is not written down now. */
+function currentFolder(): string | undefined {
+  const { process } = globalThis as { process?: { cwd?(): string } }
+  try {
+    return process?.cwd?.()
+  } catch {
+    return undefined
+  }
 }
 
 export function placementAt(tip: Chunk | undefined): Placement | undefined {

@@ -14,7 +14,7 @@ import { type Choose, merge } from './merge.ts'
 import { type Message, viewMessages } from './message.ts'
 import type { PartInput } from './part.ts'
 import { type Pending, pendingAt } from './pending.ts'
-import { type Placement, placementAt } from './placement.ts'
+import { type Placement, placementAt, recordedSpec } from './placement.ts'
 import { printSession } from './print.ts'
 import { stateOn } from './state.ts'
 import { lastText } from './summary.ts'
@@ -177,11 +177,18 @@ export class Session {
     return this.append({ kind: 'user', content })
   }
 
-  /** Places the session: tools run there from here on. */
+  /**
+   * Places the session: tools run there from here on. A folder that is named from the current one, such as `./`, is recorded under its
+   * absolute name.
+   */
   to(backend: string, spec?: string | JsonObject, options: OperationOptions = {}): Session {
     checkOptions(options, 'to')
     return wrap(
-      place(this.#value, { kind: 'placement', backend, spec, by: options.by } as ChunkInput, options),
+      place(
+        this.#value,
+        { kind: 'placement', backend, spec: recordedSpec(spec), by: options.by } as ChunkInput,
+        options,
+      ),
     )
   }
 

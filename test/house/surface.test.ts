@@ -455,6 +455,7 @@ test('the table of error codes is closed, with the retry and blame of each', () 
     'sandbox-unavailable': ['never', 'caller'],
     'sandbox-unsupported': ['never', 'caller'],
     'workspace-moved': ['never', 'caller'],
+    'workspace-elsewhere': ['never', 'caller'],
     'sandbox-closed': ['never', 'caller'],
     'sandbox-failed': ['never', 'sandbox'],
     'path-outside': ['never', 'model'],

@@ -118,19 +118,19 @@ describe('the usage of a merged session', () => {
 })
 
 describe('the placement of a merged session', () => {
-  const local = start.to('local', './')
+  const local = start.to('local', '/work')
   const cloud = start.to('opensandbox', { image: 'x' })
 
   it('is the one that all sides share, or that only some have', async () => {
-    expect((await local.fork().merge(local.fork())).placement).toEqual({ backend: 'local', spec: './' })
+    expect((await local.fork().merge(local.fork())).placement).toEqual({ backend: 'local', spec: '/work' })
     expect((await local.merge(a)).placement?.backend).toBe('local')
-    expect((await a.merge(start.to('local', './'))).placement?.backend).toBe('local')
+    expect((await a.merge(start.to('local', '/work'))).placement?.backend).toBe('local')
   })
 
   it('is refused when sides are placed differently', async () => {
     const error = await refusalOf(local.merge(cloud))
     expect(error.code).toBe('placement-conflict')
-    expect(error.message).toContain('(local ./ and opensandbox {"image":"x"})')
+    expect(error.message).toContain('(local /work and opensandbox {"image":"x"})')
     expect(error.message).toContain("merge with policy 'ours', 'theirs' or a function")
     expect((await refusalOf(local.merge(start.to('local', './other')))).code).toBe('placement-conflict')
     expect((await refusalOf(a.merge([local, cloud], { policy: 'theirs' }))).code).toBe('placement-conflict')

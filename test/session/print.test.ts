@@ -7,7 +7,7 @@ describe('String(session)', () => {
   it('says who it is and what it holds', () => {
     const session = Session.create('empty')
       .append(user('Count the words:\n  one two'), calls('c1'), result('c1', { words: 2 }))
-      .to('local', './')
+      .to('local', '/work')
       .fork('careful')
       .append(says('Two.', { inputTokens: 30, outputTokens: 2 }))
     expect(String(session)).toBe(
@@ -16,7 +16,7 @@ describe('String(session)', () => {
         '   0 user        Count the words: one two',
         '   1 assistant   → look({"id":"c1"})',
         '   2 tool-result look ← {"words":2}',
-        '   3 placement   local ./',
+        '   3 placement   local /work',
         '   4 assistant   Two.',
       ].join('\n'),
     )

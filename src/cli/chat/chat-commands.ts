@@ -87,6 +87,8 @@ export const chatCommands: Readonly<Record<string, ChatCommand>> = {
       const rewound = session.rewind(asked - 1)
       const before = isInFolder ? rewound.to(backend, spec) : rewound
       const tree = calls.find(chunk => chunk.before !== undefined)?.before
+      // What was placed again has begun nowhere yet; the session that is undone has.
+      runtime.places.check({ session })
       if (isInFolder && tree !== undefined) await runtime.places.restore({ session: before }, tree)
       await chat.goTo(before)
       const files = [...new Set(calls.flatMap(chunk => chunk.files ?? []).map(({ path }) => path))]

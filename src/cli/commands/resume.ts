@@ -15,6 +15,7 @@ export interface ResumeOptions extends StoreOption, JsonOption, DriveOptions {
   readonly file?: string
   readonly export?: string
   readonly model?: string
+  readonly movedTo?: string
 }
 
 export function define(command: Command, output: Output): void {
@@ -23,6 +24,10 @@ export function define(command: Command, output: Output): void {
     .option('--file <file>', 'where its code is now, if it has moved')
     .option('-e, --export <name>', 'what that file exports it as')
     .option('-m, --model <model>', 'ask this model from here on')
+    .option(
+      '--moved-to <folder>',
+      'the project was moved here on purpose; without it a run goes on where it began',
+    )
     .option('--ask', 'ask for approvals here, and do not park the run')
     .option('--tag <tag>', 'name the session that comes out')
     .option('-q, --quiet', 'only the answer')
@@ -33,6 +38,7 @@ export function define(command: Command, output: Output): void {
   examples(command, [
     ['rath resume last', 'go on with the newest run'],
     ['rath resume 0198c2d1 --file ./src/review.ts', 'its code is elsewhere now'],
+    ['rath resume last --moved-to ~/work/app', 'its files are elsewhere now'],
   ])
 }
 
@@ -43,7 +49,11 @@ export async function resume(name: string, options: ResumeOptions, output: Outpu
   const { workflow } = await workflowOf(row, options)
   if (options.model !== undefined) workflow.to(await loadModel(options.model))
   await using runtime = openRuntime(options)
-  const work = { id: () => row.id, start: (call: object) => runtime.resume(row.id, workflow, call) }
+  const moved = options.movedTo === undefined ? {} : { movedTo: options.movedTo }
+  const work = {
+    id: () => row.id,
+    start: (call: object) => runtime.resume(row.id, workflow, { ...call, ...moved }),
+  }
   return await drive(work, runtime, options, output)
 }
 

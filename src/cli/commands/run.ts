@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { text as readAll } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import type { CallOptions } from '../../run/context.ts'
@@ -78,6 +79,6 @@ function placed(session: Session, { local, isolated }: Options): Session {
   if (local !== undefined && isolated !== undefined) {
     throw new UsageError('--local and --isolated both say where tools work; give one of them.')
   }
-  if (isolated !== undefined) return session.to('isolated', isolated)
-  return local === undefined ? session : session.to('local', local)
+  if (isolated !== undefined) return session.to('isolated', resolve(isolated))
+  return local === undefined ? session : session.to('local', resolve(local))
 }

@@ -127,13 +127,7 @@ export class Capture {
   }
 
   async #evidence(place: Place, asked: boolean): Promise<ToolEvidence> {
-    const { backend, id, cwd } = place.sandbox
-    const ranOn = {
-      backend,
-      id,
-      cwd,
-      ...place.serialAfter(this.#announced !== undefined || this.#touched.size > 0),
-    }
+    const ranOn = place.ranOn(this.#announced !== undefined || this.#touched.size > 0)
     const where = asked ? { ranOn } : {}
     const { files } = place
     if (files === undefined) return where

@@ -1,6 +1,6 @@
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
-import type { Sandbox, SandboxBackend } from '../../sandbox/spec.ts'
+import type { Sandbox, SandboxBackend, SandboxSpec } from '../../sandbox/spec.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import { identityOf } from '../../session/identity.ts'
 import { filesLane, type Lane, rootLane } from '../../session/lane.ts'
@@ -21,15 +21,14 @@ export interface Came {
 export async function placedFolder(
   backend: SandboxBackend,
   came: Came,
+  spec: SandboxSpec | undefined,
   workspaces: Workspaces | undefined,
   signal: AbortSignal,
 ): Promise<Place> {
   if (backend.openIn === undefined) {
-    return (
-      (await attached(backend, came, signal)) ?? new Place(await backend.open(came.placed.spec, { signal }))
-    )
+    return (await attached(backend, came, signal)) ?? new Place(await backend.open(spec, { signal }))
   }
-  const sandbox = await backend.open(came.placed.spec, { signal })
+  const sandbox = await backend.open(spec, { signal })
   if (sandbox.hostPath === undefined) return new Place(sandbox)
   return orClosed(
     sandbox,

@@ -7,6 +7,7 @@ import type { Chunk } from '../../session/chunk.ts'
 import { identityOf } from '../../session/identity.ts'
 import { filesLane, isPlacedFolder, type Lane, laneBefore, rootLane } from '../../session/lane.ts'
 import { type Session, valueFrom } from '../../session/session.ts'
+import { folderIn, type PlacedFolder } from './placed-folder.ts'
 
 /** The chunk that says where a session works. */
 export function placementOf(session: Session): Chunk<'placement'> {
@@ -22,10 +23,14 @@ export function placementOf(session: Session): Chunk<'placement'> {
  * Sessions whose placement says the same share a place. One that names no folder gets one of its own, shared by what came from the
  * session that was placed: the chunk that placed it tells.
  */
-export function placementKey(placed: Chunk<'placement'>, { openIn }: SandboxBackend): string {
+export function placementKey(
+  placed: Chunk<'placement'>,
+  { openIn }: SandboxBackend,
+  known: PlacedFolder | undefined,
+): string {
   const { backend, spec } = placed
   if (spec === undefined) return canonicalJson([backend, null, identityOf(placed)])
-  return canonicalJson([backend, openIn === undefined ? spec : wholePath(spec)])
+  return canonicalJson([backend, openIn === undefined ? spec : wholePath(spec, known)])
 }
 
 /** The place of the lane that a session works in: the placed folder itself, or a copy for the lane. */
@@ -39,7 +44,8 @@ export function parentLane(lane: Lane): Lane {
 }
 
 /** `./` and the folder that it is are one place. */
-function wholePath(spec: SandboxSpec): JsonObject {
-  if (typeof spec === 'string') return { path: resolve(spec) }
-  return typeof spec.path === 'string' ? { ...spec, path: resolve(spec.path) } : spec
+function wholePath(spec: SandboxSpec, known: PlacedFolder | undefined): JsonObject {
+  const path = folderIn(spec)
+  const rest = typeof spec === 'string' ? {} : spec
+  return path === undefined ? rest : { ...rest, path: known?.path ?? resolve(path) }
 }

@@ -12,6 +12,8 @@ export class Place {
   /** Undefined where the backend's files do not lie on this machine. */
   readonly files: PlaceFiles | undefined
   readonly hold = new Hold()
+  /** Tells the placed folder from another of its name; undefined for copies of branches, and elsewhere. */
+  folder: string | undefined
   /** No call of this process has looked at its files yet. */
   isNew = true
   readonly #runs = new Set<string>()
@@ -41,8 +43,20 @@ export class Place {
     return this.#serial
   }
 
+  /** What the record says of where a call ran, which may have changed something. */
+  ranOn(changed: boolean): JsonObject {
+    const { backend, id, cwd } = this.sandbox
+    return {
+      backend,
+      id,
+      cwd,
+      ...(this.folder !== undefined && { folder: this.folder }),
+      ...this.#serialAfter(changed),
+    }
+  }
+
   /** Where nothing else tells two states of a place apart, a number does: a fork of an older one is then refused. */
-  serialAfter(changed: boolean): JsonObject {
+  #serialAfter(changed: boolean): JsonObject {
     if (this.files !== undefined) return {}
     if (changed) this.#serial++
     return { serial: this.#serial, ...(this.#lane !== rootLane && { lane: this.#lane }) }

@@ -1,14 +1,18 @@
+import { isAbsolute, resolve } from 'node:path'
 import { cancelledError, onAbort } from '../../base/abort.ts'
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import { SandboxRegistry } from '../../sandbox/registry.ts'
 import type { SandboxBackend } from '../../sandbox/spec.ts'
-import { foldAt } from '../../session/chain.ts'
+import { emptyTree } from '../../sandbox/workspace/object.ts'
+import { backwards, foldAt } from '../../session/chain.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import type { JoinedFiles, JoinRequest } from '../../session/files.ts'
+import { workedIn } from '../../session/fold.ts'
 import { identityOf } from '../../session/identity.ts'
 import { isPlacedFolder, type Lane, placedLane, rootLane } from '../../session/lane.ts'
 import { type Session, valueFrom } from '../../session/session.ts'
+import type { ToolEvidence } from '../../tool/tool-record.ts'
 import { Capture } from './capture.ts'
 import { Holder } from './hold.ts'
 import { joinFiles } from './join.ts'
@@ -17,6 +21,17 @@ import { OpenPlace } from './open-place.ts'
 import { attached, type Came, forkedPlace, placedFolder, remoteFork } from './opening.ts'
 import type { Place } from './place.ts'
 import { laneKey, parentLane, placementKey, placementOf } from './place-key.ts'
+import {
+  checkWhereabouts,
+  elsewhere,
+  folderAt,
+  folderId,
+  folderIn,
+  type PlacedFolder,
+  PlacedFolders,
+  realOf,
+  specIn,
+} from './placed-folder.ts'
 import { Workspaces } from './workspaces.ts'
 
 export interface PlacesOptions {
@@ -31,8 +46,8 @@ export interface Following {
   readonly isOuter: boolean
   /** Something was cut off, so that what was last seen need not be what is there. */
   readonly isHalfWritten: boolean
-  /** The files that results leave which the session does not know of yet; undefined when there are none. */
-  after(known: Digest | undefined): Promise<Digest | undefined>
+  /** The last result on record that the session does not know of yet, and the files it left; undefined when there is none. */
+  after(known: Digest | undefined): Promise<ToolEvidence | undefined>
 }
 
 /** A session that works somewhere, and the run it works in. */
@@ -60,6 +75,10 @@ export class Places {
   readonly #inside = new WeakMap<Chunk<'placement'>, Chunk<'placement'>>()
   /** By placement, the files that its sessions began with. */
   readonly #began = new Map<Digest, Digest>()
+  /** Which folder each placement stands for. */
+  readonly #folders: PlacedFolders
+  /** By run, the id of the folder that somebody said its project was moved to. */
+  readonly #moved = new Map<string, string>()
   readonly #tokens = new FinalizationRegistry<string>(key => this.#dropToken(key))
   readonly #closing = new AbortController()
 
@@ -68,6 +87,7 @@ export class Places {
     this.#options = options
     this.backends = new SandboxRegistry(sandboxes)
     this.#workspaces = workspaces === false ? undefined : new Workspaces(workspaces)
+    this.#folders = this.#workspaces?.placed ?? new PlacedFolders(undefined)
   }
 
   /** The files that are kept; undefined when none are. */
@@ -76,22 +96,77 @@ export class Places {
   }
 
   /** The place of a session. An abort ends the wait, and not the opening, which others may be waiting for. */
-  async open({ session, run, signal }: Visit): Promise<Place> {
+  async open(visit: Visit): Promise<Place> {
+    const { session, run, signal } = visit
     if (signal?.aborted) throw cancelledError(signal)
     const placed = placementOf(session)
+    this.check(visit)
     const entry = this.#entry(placed, laneOf(session), session)
     if (run !== undefined) entry.runs.add(run)
-    return signal === undefined ? entry.opening : orAborted(entry.opening, signal)
+    const place = await (signal === undefined ? entry.opening : orAborted(entry.opening, signal))
+    this.#claim(placed, laneOf(session), place)
+    return place
+  }
+
+  /** Refuses a folder that the session did not begin in, with `workspace-elsewhere`. Nothing is opened or made. */
+  check({ session, run }: Visit): void {
+    const { placement } = foldAt(valueFrom(session).tip)
+    if (placement === undefined) return
+    const named = this.#named(placement, laneOf(session))
+    if (named !== undefined) this.#checkFolder(named, session, run)
+  }
+
+  /** The first effect of a run is about to happen: from now on a folder that was named from the current one is that one. */
+  begin(session: Session): void {
+    const { placement, tree, folder } = foldAt(valueFrom(session).tip)
+    const named = placement && this.#named(placement, rootLane)
+    if (named === undefined || isAbsolute(folderIn(named.placed.spec) as string)) return
+    // It has begun before, which was not written down yet: where that was, its calls say.
+    if (tree !== undefined || folder !== undefined) return
+    this.#folders.claim(named.placed, { path: named.path })
+  }
+
+  /**
+   * Lets a run go on in another folder, because its project was moved there on purpose. It has to hold files that the run knows, or none: what
+   * else is there would be lost when the files on record are brought there.
+   */
+  async move(session: Session, run: string, folder: string, trees: ReadonlySet<Digest>): Promise<void> {
+    const found = folderAt(folder)
+    if (found === undefined) {
+      throw new RathError('path-missing', `There is no folder ${resolve(folder)} to go on in. Make it first.`)
+    }
+    const { placement, folder: worked, tree } = foldAt(valueFrom(session).tip)
+    const named = placement && this.#named(placement, rootLane)
+    const record = named?.record
+    if (found.id !== (record?.id ?? worked?.id)) {
+      const known = new Set([...trees, tree, placement && this.#beganOn(placement)])
+      await this.#checkMoved(found.real, known)
+    }
+    const was = [record?.id, worked?.id].filter(id => id !== undefined && id !== found.id) as string[]
+    if (named) this.#folders.move(named.placed, { ...found, was: [...(record?.was ?? []), ...was] })
+    this.#moved.set(run, found.id)
+  }
+
+  async #checkMoved(folder: string, known: ReadonlySet<Digest | undefined>): Promise<void> {
+    const files = await this.#workspaces?.filesIn(folder)
+    const tree = await files?.look()
+    await files?.close()
+    if (tree === undefined || tree === emptyTree || known.has(tree)) return
+    throw new RathError(
+      'workspace-elsewhere',
+      `${folder} holds other files than the run left (tree ${tree.slice(0, 12)}), and they would be replaced by those on record. Nothing was changed. ` +
+        'Give the folder that the project was moved to as it is, or an empty one; or bring the files there first, with runtime.checkout(session, folder) or rath checkout SESSION FOLDER, which keeps what is there.',
+      { data: { here: folder, tree } },
+    )
   }
 
   /** Watches one call on a session. */
   capture(visit: Visit): Capture {
     const { session } = visit
-    const value = valueFrom(session)
-    const { placement, tree } = foldAt(value.tip)
+    const { placement, tree } = foldAt(valueFrom(session).tip)
     return new Capture({
       open: () => this.open(visit),
-      peek: () => placement && this.#open.get(this.#key(placement, laneOf(session)))?.place,
+      peek: () => this.#peek(session),
       tree,
       onFirst: first => placement && this.#begin(placement, first),
     })
@@ -115,11 +190,14 @@ export class Places {
     // Where no files are kept there is nothing to bring.
     if (this.workspaces === undefined || this.backends.get(placed.backend).openIn === undefined)
       return undefined
-    const place = await this.open(visit)
-    if (place.isUsedIn(run) && !this.#scratch) return undefined
-    if (!isOuter) place.useIn(run)
+    if (this.#peek(session)?.isUsedIn(run) && !this.#scratch) return undefined
     const known = foldAt(valueFrom(session).tip).tree ?? this.#beganOn(placed)
-    const tree = (await after(known)) ?? known
+    const last = await after(known)
+    const named = this.#named(placed, laneOf(session))
+    if (named && last?.ranOn) this.#checkFolder(named, session, run, workedIn(last.ranOn))
+    const place = await this.open(visit)
+    if (!isOuter) place.useIn(run)
+    const tree = last?.tree ?? known
     if (tree === undefined || place.files === undefined) return undefined
     if (!isHalfWritten && place.files.seen === tree) return undefined
     const found = await this.restore(visit, tree)
@@ -169,7 +247,11 @@ export class Places {
     }
     if (folder !== undefined) return this.#workspaces?.checkout(tree, folder)
     const placed = placementOf(session)
-    const place = await this.#entry(placed, placedLane(laneOf(session)), session).opening
+    const lane = placedLane(laneOf(session))
+    const named = this.#named(placed, lane)
+    if (named) this.#checkFolder(named, session)
+    const place = await this.#entry(placed, lane, session).opening
+    this.#claim(placed, lane, place)
     return this.#restore(place, tree)
   }
 
@@ -180,6 +262,8 @@ export class Places {
     const base = request.base ?? (placed && this.#beganOn(placed)) ?? found
     if (placed === undefined) return joinFiles({ ...request, base }, workspaces, undefined)
     const isFolder = isPlacedFolder(into)
+    const named = isFolder ? this.#named(placed, into) : undefined
+    if (named) checkWhereabouts({ ...named, worked: request.worked })
     const entry = isFolder ? this.#entry(placed, into) : this.#open.get(this.#key(placed, into))
     return joinFiles({ ...request, base }, workspaces, await entry?.opening, isAgain)
   }
@@ -230,9 +314,75 @@ export class Places {
     return entry
   }
 
-  #openFolder(came: Came): Promise<Place> {
+  async #openFolder(came: Came): Promise<Place> {
     const backend = this.backends.get(came.placed.backend)
-    return placedFolder(backend, came, this.#workspaces, this.#closing.signal)
+    const named = this.#named(came.placed, came.lane)
+    const spec = named ? specIn(came.placed.spec, named.path) : came.placed.spec
+    const place = await placedFolder(backend, came, spec, this.#workspaces, this.#closing.signal)
+    if (named === undefined || place.sandbox.hostPath === undefined) return place
+    try {
+      place.folder = folderAt(place.sandbox.hostPath)?.id
+      this.#claim(came.placed, came.lane, place)
+      return place
+    } catch (error) {
+      await place.close()
+      throw error
+    }
+  }
+
+  /** Writes down which folder a placement stands for, when it is first used. Another process may have been faster, elsewhere. */
+  #claim(placed: Chunk<'placement'>, lane: Lane, { folder: id, sandbox }: Place): void {
+    const named = id === undefined ? undefined : this.#named(placed, lane)
+    if (named === undefined || id === undefined || named.record?.id === id) return
+    const real = sandbox.hostPath as string
+    const stands = this.#folders.claim(named.placed, { path: named.path, real, id })
+    if (stands.id !== id) throw elsewhere(stands.real ?? stands.path, real, true)
+  }
+
+  /** The folder that sessions of a placement work in themselves, where it is one that somebody named. */
+  #named(placed: Chunk<'placement'>, lane: Lane): NamedFolder | undefined {
+    const isCopy = this.#scratch !== undefined || (!isPlacedFolder(lane) && this.#workspaces !== undefined)
+    if (isCopy || this.backends.get(placed.backend).openIn === undefined) return undefined
+    const outer = this.#outermost(placed)
+    const path = folderIn(outer.spec)
+    if (path === undefined) return undefined
+    const record = this.#folders.of(outer)
+    return { placed: outer, record, path: record?.path ?? resolve(path) }
+  }
+
+  #checkFolder(
+    { placed, record, path }: NamedFolder,
+    session: Session,
+    run?: string,
+    worked = foldAt(valueFrom(session).tip).folder,
+  ): void {
+    const { tree, placement } = foldAt(valueFrom(session).tip)
+    checkWhereabouts({ record, worked, path, movedTo: run === undefined ? undefined : this.#moved.get(run) })
+    const isUsed = tree !== undefined && tree !== placement?.workspace?.tree
+    if (!isUsed || record !== undefined || worked !== undefined) return
+    // It worked somewhere before folders were told apart by more than their names.
+    const names = foldersNamed(session, placed).filter(name => !this.#isOurs(name))
+    const [began] = names
+    if (began !== undefined && !names.includes(realOf(path))) {
+      throw elsewhere(began, path, folderId(path) !== undefined)
+    }
+  }
+
+  #isOurs(folder: string): boolean {
+    return this.#workspaces !== undefined && folder.startsWith(`${realOf(this.#workspaces.folder)}/`)
+  }
+
+  /** The placement of whoever made the outermost call around an agent. */
+  #outermost(placed: Chunk<'placement'>): Chunk<'placement'> {
+    let outer = placed
+    for (let next = this.#inside.get(outer); next; next = this.#inside.get(outer)) outer = next
+    return outer
+  }
+
+  /** The place of a session if it is open. */
+  #peek(session: Session): Place | undefined {
+    const { placement } = foldAt(valueFrom(session).tip)
+    return placement && this.#open.get(this.#key(placement, laneOf(session)))?.place
   }
 
   async #openBranch(came: Came): Promise<Place> {
@@ -246,15 +396,15 @@ export class Places {
       const parent = this.#entry(placed, parentLane(lane), session)
       return remoteFork(await parent.opening, backend, came)
     }
-    const began = await this.#beganWith(placed, lane)
-    const tree = (session && foldAt(valueFrom(session).tip).tree) ?? began
-    return forkedPlace(backend, placed, { tree, near: began }, this.#workspaces, signal)
+    const known = session && foldAt(valueFrom(session).tip).tree
+    // Whoever knows its files needs no look at the folder they come from, which may be on another machine.
+    const near =
+      this.#scratch?.began ?? this.#beganOn(placed) ?? known ?? (await this.#beginNow(placed, lane))
+    return forkedPlace(backend, placed, { tree: known ?? near, near }, this.#workspaces, signal)
   }
 
-  /** The files that sessions with this placement began with; as they are now, when no call has changed any yet. */
-  async #beganWith(placed: Chunk<'placement'>, lane: Lane): Promise<Digest> {
-    const known = this.#scratch?.began ?? this.#beganOn(placed)
-    if (known !== undefined) return known
+  /** No call has changed files yet: sessions with this placement begin with those that are there now. */
+  async #beginNow(placed: Chunk<'placement'>, lane: Lane): Promise<Digest> {
     const { files, hold } = await this.#entry(placed, placedLane(lane)).opening
     const holder = new Holder()
     await holder.take(hold)
@@ -292,7 +442,8 @@ export class Places {
   }
 
   #own(placed: Chunk<'placement'>): string {
-    return placementKey(placed, this.backends.get(placed.backend))
+    const backend = this.backends.get(placed.backend)
+    return placementKey(placed, backend, this.#folders.of(this.#outermost(placed)))
   }
 
   #dropToken(key: string): void {
@@ -307,6 +458,24 @@ export class Places {
     this.#open.delete(key)
     await entry.close()
   }
+}
+
+/** A folder that somebody named, and what is written down of it. */
+interface NamedFolder {
+  readonly placed: Chunk<'placement'>
+  readonly record: PlacedFolder | undefined
+  readonly path: string
+}
+
+/** Folders that calls since the placement say they ran in, the last first. */
+function foldersNamed(session: Session, placed: Chunk<'placement'>): string[] {
+  const names: string[] = []
+  for (const chunk of backwards(valueFrom(session).tip)) {
+    if (chunk.kind === 'placement' && identityOf(chunk) === identityOf(placed)) break
+    const cwd = chunk.kind === 'tool-result' ? chunk.ranOn?.cwd : undefined
+    if (typeof cwd === 'string' && !names.includes(cwd)) names.push(cwd)
+  }
+  return names
 }
 
 function noCopies(backend: string): RathError {

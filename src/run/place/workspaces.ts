@@ -12,6 +12,7 @@ import { Workspace } from '../../sandbox/workspace/workspace.ts'
 import type { FileChange } from '../../session/chunk.ts'
 import type { KeptFiles } from './kept-files.ts'
 import { PlaceFiles } from './place-files.ts'
+import { PlacedFolders } from './placed-folder.ts'
 
 /**
  * What a runtime keeps of the files that its sessions work on: the trees, and the folders of branches. Both lie outside every workspace,
@@ -19,12 +20,15 @@ import { PlaceFiles } from './place-files.ts'
  */
 export class Workspaces implements KeptFiles {
   readonly folder: string
+  /** Which folder of this machine each placement stands for. */
+  readonly placed: PlacedFolders
   #objects: Promise<ObjectStore> | undefined
   #forks: Promise<ForkedFolders> | undefined
   #plainForks: Promise<ForkedFolders> | undefined
 
   constructor(folder = usualFolder()) {
     this.folder = folder
+    this.placed = new PlacedFolders(join(folder, 'placed'))
   }
 
   get objects(): Promise<ObjectStore> {
@@ -85,6 +89,9 @@ export class Workspaces implements KeptFiles {
       return !named.has(placement) && written <= now - olderThan
     })
     for (const placement of forgotten) rmSync(this.#beganFile(placement), { force: true })
+    for (const placement of this.placed.placements()) {
+      if (!named.has(placement) && !existsSync(this.#beganFile(placement))) this.placed.forget(placement)
+    }
     return forgotten.length
   }
 
