@@ -37,9 +37,8 @@ function absolute(path: string, current: string): string {
 
 /** The one thing that this layer asks its surroundings, and the only place: what a folder is called is lost when it is not written down now. */
 function currentFolder(): string | undefined {
-  const { process } = globalThis as { process?: { cwd?(): string } }
   try {
-    return process?.cwd?.()
+    return (globalThis as { process?: { cwd?(): string } }).process?.cwd?.()
   } catch {
     return undefined
   }

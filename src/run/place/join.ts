@@ -8,18 +8,17 @@ import type { FileConflict, JoinedFiles, JoinRequest, OnConflict, Settlement } f
 import { filesLane } from '../../session/lane.ts'
 import { Holder } from './hold.ts'
 import type { Place } from './place.ts'
-import type { PlaceFiles } from './place-files.ts'
+import type { AloneFiles, PlaceFiles } from './place-files.ts'
 import type { Workspaces } from './workspaces.ts'
 
 /**
  * Merges the files of branches and brings the result to a place. What the place holds by now counts too: a person may have edited there, or
- * another session worked there. When they do not fit together, nothing is written. `isAgain`: it was begun before, and cut off.
+ * another session or process worked there. When they do not fit together, nothing is written.
  */
 export async function joinFiles(
   request: JoinRequest,
   workspaces: Workspaces,
   place: Place | undefined,
-  isAgain = false,
 ): Promise<JoinedFiles> {
   const objects = await workspaces.objects
   if (place?.files === undefined)
@@ -31,22 +30,59 @@ export async function joinFiles(
   const holder = new Holder()
   await holder.take(place.hold)
   try {
-    const now = await filesNow(place.files, isAgain)
-    const joined = await joinTrees(request, withCurrent(request, now), objects)
-    if (joined.tree !== now) await place.files.restore(joined.tree)
-    return joined
+    return await joinInto(place.files, request, objects)
   } finally {
     holder.release()
   }
 }
 
-/** What is there. A merge that was cut off may have written half of its result: then what was last seen before it, brought back. */
-async function filesNow(files: PlaceFiles, isAgain: boolean): Promise<Digest> {
-  const { seen } = files
-  const now = await files.look()
-  if (!isAgain || seen === undefined || seen === now) return now
-  await files.restore(seen)
-  return seen
+/** As often as the folder may change under a merge before it gives up. */
+const mostAttempts = 50
+
+/**
+ * Merges with what is there and writes the result while no other process takes files back. When that turns out to be something else by the time of
+ * writing, because somebody edits there, it is merged again: nothing that was not merged is written over.
+ */
+async function joinInto(files: PlaceFiles, request: JoinRequest, objects: ObjectStore): Promise<JoinedFiles> {
+  let merged: { readonly joined: JoinedFiles; readonly now: Digest } | undefined
+  const merge = async (now: Digest) => ({
+    now,
+    joined: await joinTrees(request, withCurrent(request, now), objects),
+  })
+  for (let attempt = 0; attempt < mostAttempts; attempt++) {
+    const now = await files.alone(async alone => {
+      const found = await alone.look()
+      // Whoever settles conflicts may take long, and ask agents that work here: others do not wait for them.
+      if (merged?.now !== found && typeof request.onConflict === 'function') return found
+      if (merged?.now !== found) merged = await merge(found)
+      return (await isWritten(alone, merged)) ? undefined : found
+    })
+    if (now === undefined) return (merged as NonNullable<typeof merged>).joined
+    merged = typeof request.onConflict === 'function' ? await merge(now) : undefined
+  }
+  throw new RathError(
+    'merge-conflict',
+    `The folder was changed by somebody else ${mostAttempts} times while the branches were being merged into it. Nothing of theirs was lost, and nothing was merged. Try again when it is quiet.`,
+  )
+}
+
+/** False when something is there by now that was not merged. */
+async function isWritten(
+  files: AloneFiles,
+  { joined, now }: { readonly joined: JoinedFiles; readonly now: Digest },
+): Promise<boolean> {
+  if (joined.tree === now) return true
+  const { before, tree, notRestored } = await files.restore(joined.tree, now)
+  if (tree === joined.tree) return true
+  if (before !== now || notRestored.some(({ why }) => why === 'changed')) return false
+  const failed = notRestored.filter(({ why }) => why === 'failed')
+  if (failed.length === 0) return true
+  const paths = failed.slice(0, 20).map(({ path, message }) => `  ${path}: ${message}`)
+  throw new RathError(
+    'merge-conflict',
+    `Not all of the merged files could be written (tree ${joined.tree}):\n${paths.join('\n')}\nSee to it that they can be, and merge again.`,
+    { data: { paths: failed.map(({ path }) => path) } },
+  )
 }
 
 /** The side that worked in the place is what is there now; without one, what is there is a side of its own when it has changed. */

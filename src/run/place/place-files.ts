@@ -1,12 +1,22 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Digest } from '../../base/digest.ts'
+import { compareTrees } from '../../sandbox/workspace/compare.ts'
+import type { Settle } from '../../sandbox/workspace/conflict.ts'
+import { mergeTrees } from '../../sandbox/workspace/merge.ts'
+import type { ObjectStore } from '../../sandbox/workspace/objects.ts'
+import { isUnfinished, type RestoreReport } from '../../sandbox/workspace/restore.ts'
+import type { RestoreOptions } from '../../sandbox/workspace/workspace.ts'
 import type { FileChange } from '../../session/chunk.ts'
+import type { FolderLock, TakingBack } from './folder-lock.ts'
 
 /** A folder whose files can be kept and put back; `Workspace` is one. */
 export interface KeptFolder {
+  readonly folder: string
   /** The tree that was last kept or put back. */
   readonly tree: Digest | undefined
   snapshot(paths?: readonly string[]): Promise<{ readonly tree: Digest }>
-  restore(tree: Digest): Promise<unknown>
+  restore(tree: Digest, options?: RestoreOptions): Promise<RestoreReport>
   close(): Promise<void>
 }
 
@@ -16,11 +26,25 @@ export interface BranchFolder {
   close(): Promise<void>
 }
 
+/** What guards a folder that other processes may take files back into, too. */
+export interface Guard {
+  readonly objects: ObjectStore
+  take(): Promise<FolderLock>
+}
+
+/** The files of a place while no other process takes files back into it. */
+export interface AloneFiles {
+  look(): Promise<Digest>
+  /** Makes them equal to a tree; with `from`, only if they are that one. */
+  restore(tree: Digest, from?: Digest): Promise<RestoreReport>
+}
+
 /** The files of a place, as they were last seen and as they are. */
 export class PlaceFiles {
   readonly #workspace: KeptFolder
   readonly #folder: BranchFolder | undefined
   readonly #changes: (from: Digest, to: Digest) => Promise<readonly FileChange[]>
+  readonly #guard: Guard | undefined
   /** The tree that was seen here when the place was opened, or first. */
   first: Digest | undefined
 
@@ -28,10 +52,12 @@ export class PlaceFiles {
     workspace: KeptFolder,
     folder: BranchFolder | undefined,
     changes: (from: Digest, to: Digest) => Promise<readonly FileChange[]>,
+    guard?: Guard,
   ) {
     this.#workspace = workspace
     this.#folder = folder
     this.#changes = changes
+    this.#guard = guard
     this.first = workspace.tree
   }
 
@@ -51,8 +77,44 @@ export class PlaceFiles {
     return this.#changes(from, to)
   }
 
-  async restore(tree: Digest): Promise<void> {
-    await this.#workspace.restore(tree)
+  /** Runs work while no other process takes files back into the folder. What one that died had half done is undone first. */
+  async alone<T>(work: (files: AloneFiles) => Promise<T>): Promise<T> {
+    using lock = await this.#guard?.take()
+    if (lock?.left) await this.#undo(lock.left, lock)
+    return await work({
+      look: () => this.look(),
+      restore: (tree, from) => this.#restore(tree, lock, from),
+    })
+  }
+
+  /**
+   * Whoever died had written some of the files of `to` and not others. What is as it wrote it becomes what it was before, which is as if it had not
+   * begun; what somebody else has changed since stays.
+   */
+  async #undo({ from, to }: TakingBack, lock: FolderLock): Promise<void> {
+    const { objects } = this.#guard as Guard
+    // Kept by somebody whose files are not kept here: what is there is taken as it is.
+    if (!objects.has(from) || !objects.has(to)) return
+    const found = await this.look()
+    for (const { path, after } of compareTrees(objects, from, found)) {
+      if (after?.kind === 'file' && isUnfinished(path))
+        rmSync(join(this.#workspace.folder, path), { force: true })
+    }
+    const now = await this.look()
+    const settle: Settle = ({ kind }) => (kind === 'mode' ? 'theirs' : 'ours')
+    const { tree } = await mergeTrees(objects, to, now, [from], { settle })
+    // The note of what was being done stays until that is undone: this process may die too.
+    if (tree !== undefined && tree !== now) await this.#workspace.restore(tree)
+    lock.done()
+  }
+
+  async #restore(tree: Digest, lock: FolderLock | undefined, from?: Digest): Promise<RestoreReport> {
+    const report = await this.#workspace.restore(tree, {
+      ...(from !== undefined && { from }),
+      onStart: before => lock?.begin({ from: before, to: tree }),
+    })
+    lock?.done()
+    return report
   }
 
   async close(): Promise<void> {

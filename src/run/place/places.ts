@@ -228,9 +228,11 @@ export class Places {
     const holder = new Holder()
     await holder.take(hold)
     try {
-      const found = await files.look()
-      if (found !== tree) await files.restore(tree)
-      return found
+      return await files.alone(async alone => {
+        const found = await alone.look()
+        if (found !== tree) await alone.restore(tree)
+        return found
+      })
     } finally {
       holder.release()
     }
@@ -256,7 +258,7 @@ export class Places {
   }
 
   /** Merges files and brings the result to the place of the merged session. */
-  async join(request: JoinRequest, isAgain = false): Promise<JoinedFiles> {
+  async join(request: JoinRequest): Promise<JoinedFiles> {
     const { placed, into, found } = request
     const workspaces = this.#workspaces as Workspaces
     const base = request.base ?? (placed && this.#beganOn(placed)) ?? found
@@ -265,7 +267,7 @@ export class Places {
     const named = isFolder ? this.#named(placed, into) : undefined
     if (named) checkWhereabouts({ ...named, worked: request.worked })
     const entry = isFolder ? this.#entry(placed, into) : this.#open.get(this.#key(placed, into))
-    return joinFiles({ ...request, base }, workspaces, await entry?.opening, isAgain)
+    return joinFiles({ ...request, base }, workspaces, await entry?.opening)
   }
 
   /** Ends commands of a process of this machine that was killed, and could not end them. */
@@ -409,7 +411,7 @@ export class Places {
     const holder = new Holder()
     await holder.take(hold)
     try {
-      return this.#begin(placed, (await files?.look()) as Digest)
+      return this.#begin(placed, (await files?.alone(alone => alone.look())) as Digest)
     } finally {
       holder.release()
     }

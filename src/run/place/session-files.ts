@@ -55,10 +55,10 @@ async function passJoin(request: JoinRequest, context: Around): Promise<JoinedFi
       by: context.by,
       urgent: true,
     },
-    async ({ begun }) => {
+    async () => {
       try {
         const places = await keeperOf(request.sides.map(side => side.tree))
-        return { value: (await places.join(request, begun !== undefined)) as unknown as Json }
+        return { value: (await places.join(request)) as unknown as Json }
       } catch (error) {
         cause = error
         return { error: failureOf(error) }

@@ -10,8 +10,9 @@ import { ObjectStore } from '../../sandbox/workspace/objects.ts'
 import { ownFolder } from '../../sandbox/workspace/scan.ts'
 import { Workspace } from '../../sandbox/workspace/workspace.ts'
 import type { FileChange } from '../../session/chunk.ts'
+import { FolderLock } from './folder-lock.ts'
 import type { KeptFiles } from './kept-files.ts'
-import { PlaceFiles } from './place-files.ts'
+import { type Guard, PlaceFiles } from './place-files.ts'
 import { PlacedFolders } from './placed-folder.ts'
 
 /**
@@ -110,7 +111,12 @@ export class Workspaces implements KeptFiles {
   /** The files of a folder that a person handed over. */
   async filesIn(folder: string): Promise<PlaceFiles> {
     this.#checkOutside(folder)
-    return this.#files(await Workspace.open(folder, await this.objects))
+    const objects = await this.objects
+    const workspace = await Workspace.open(folder, objects)
+    return this.#files(workspace, undefined, {
+      objects,
+      take: () => FolderLock.take(workspace.folder, this.folder),
+    })
   }
 
   /** A folder of its own for a branch, with the files of a tree; `near` is one that other branches began with. */
@@ -144,9 +150,12 @@ export class Workspaces implements KeptFiles {
   /** Makes a folder equal to a tree. What was there is kept; its tree is returned. */
   async checkout(tree: Digest, folder: string): Promise<Digest> {
     await mkdir(folder, { recursive: true })
-    await using workspace = await Workspace.open(folder, await this.objects)
-    const { before } = await workspace.restore(tree)
-    return before
+    const files = await this.filesIn(folder)
+    try {
+      return await files.alone(async alone => (await alone.restore(tree)).before)
+    } finally {
+      await files.close()
+    }
   }
 
   async changes(from: Digest, to: Digest): Promise<readonly FileChange[]> {
@@ -170,8 +179,8 @@ export class Workspaces implements KeptFiles {
     )
   }
 
-  #files(workspace: Workspace, folder?: ForkedFolder): PlaceFiles {
-    return new PlaceFiles(workspace, folder, (from, to) => this.changes(from, to))
+  #files(workspace: Workspace, folder?: ForkedFolder, guard?: Guard): PlaceFiles {
+    return new PlaceFiles(workspace, folder, (from, to) => this.changes(from, to), guard)
   }
 }
 

@@ -91,6 +91,14 @@ export function isSame(node: IndexNode | undefined, found: Stats): node is FileN
   )
 }
 
+/** Whether a file is as it was described. Of one that was only made from a tree nothing is known, and anything is. */
+export function isDescribed(node: FileNode, found: Stats): boolean {
+  return (
+    node.inode === 0 ||
+    (node.changed === found.ctimeMs && node.modified === found.mtimeMs && node.inode === found.ino)
+  )
+}
+
 /** Whether both make the same entry of a tree. */
 export function isAlike(one: IndexNode, other: IndexNode | undefined): boolean {
   if (one === other) return true

@@ -16,7 +16,7 @@ import {
 import type { Digest } from '../../base/digest.ts'
 import { newId } from '../../base/ids.ts'
 import type { Breath } from './breath.ts'
-import { type FolderNode, folderNode, type IndexNode } from './file-index.ts'
+import { type FolderNode, folderNode, type IndexNode, isDescribed } from './file-index.ts'
 import type { ObjectStore } from './objects.ts'
 import { isForbidden, OpenFolder } from './open-folder.ts'
 import { ownFolder } from './scan.ts'
@@ -35,11 +35,12 @@ export interface RestoreReport {
 
 /**
  * What is not as the tree says: `not-kept` was never kept and is not there as it was; `left` was not there then, and stays because it was
- * never kept; `failed` is what the system refused, or the store has lost.
+ * never kept; `changed` is what somebody else has changed since the restore looked, which stays as they made it; `failed` is what the system
+ * refused, or the store has lost.
  */
 export interface NotRestored {
   readonly path: string
-  readonly why: 'not-kept' | 'left' | 'failed'
+  readonly why: 'not-kept' | 'left' | 'changed' | 'failed'
   readonly reason?: NotKeptReason
   readonly message?: string
 }
@@ -142,6 +143,7 @@ class Restore implements Restored {
       return false
     }
     if (node.kind !== 'folder') {
+      checkSeen(parent, name, node)
       unlinkSync(parent.pathOf(name))
       this.removed++
       return true
@@ -182,6 +184,7 @@ class Restore implements Restored {
         symlinkSync(content, temporary)
         if (owner) lchownSync(temporary, owner.uid, owner.gid)
       } else writeFile(temporary, content, entry.mode, owner)
+      checkSeen(folder, name, node)
       if (node?.kind === 'folder' || isFolder(folder, name, node)) this.#removeAll(folder, name)
       renameSync(temporary, folder.pathOf(name))
       this.written++
@@ -199,10 +202,26 @@ class Restore implements Restored {
     try {
       return work()
     } catch (error) {
-      this.notRestored.push({ path, why: 'failed', message: (error as Error).message })
+      const why = error instanceof ChangedMeanwhile ? 'changed' : 'failed'
+      this.notRestored.push({ path, why, message: (error as Error).message })
       return undefined
     }
   }
+}
+
+/** What was written after the look was kept by nobody, and is not to be lost. */
+function checkSeen(folder: OpenFolder, name: string, node: IndexNode | undefined): void {
+  if (node?.kind === 'folder' || node?.kind === 'absent') return
+  const found = lstatSync(folder.pathOf(name), { throwIfNoEntry: false })
+  const isAsSeen = node === undefined ? found === undefined : found !== undefined && isDescribed(node, found)
+  if (!isAsSeen) throw new ChangedMeanwhile('it was changed by somebody else since it was looked at')
+}
+
+class ChangedMeanwhile extends Error {}
+
+/** Whether a path is that of a file which a restore wrote and did not come to give its name. */
+export function isUnfinished(path: string): boolean {
+  return /(?:^|\/)\.openrath-[0-9a-f]{8}-[0-9a-f-]{27}\.tmp$/.test(path)
 }
 
 function isEqual(node: IndexNode | undefined, entry: TreeEntry): boolean {

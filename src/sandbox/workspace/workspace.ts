@@ -39,6 +39,13 @@ interface CallOptions {
   readonly signal?: AbortSignal
 }
 
+export interface RestoreOptions extends CallOptions {
+  /** Nothing is done, and the report says what is there, unless the folder holds this tree. */
+  readonly from?: Digest
+  /** Told the tree that is there, before anything is written. */
+  readonly onStart?: (before: Digest) => void
+}
+
 /**
  * The files of one folder as a value: a snapshot is a tree in the object store, and a restore makes the folder equal to one. Calls are done one
  * after the other, in the order in which they were made. The folder `.openrath` at the top is no part of it.
@@ -89,13 +96,17 @@ export class Workspace implements AsyncDisposable {
   }
 
   /**
-   * Makes the folder equal to a tree, touching only what differs. What was there is snapshot first, so nothing that can be kept is lost. What was
-   * never kept cannot be brought back, and is removed only where its place is needed; the report names it.
+   * Makes the folder equal to a tree, touching only what differs. What was there is snapshot first, so nothing that can be kept is lost; what
+   * somebody changes after that is left alone and reported as `failed`. What was never kept cannot be brought back, and is removed only where its place is needed; the report names it.
    */
-  restore(tree: Digest, options: CallOptions = {}): Promise<RestoreReport> {
+  restore(tree: Digest, options: RestoreOptions = {}): Promise<RestoreReport> {
     return this.#queue(async () => {
       checkId(tree)
+      const { from, onStart } = options
       const { tree: before } = await this.#look(undefined, options.signal)
+      if (from !== undefined && before !== from)
+        return { before: before as Digest, tree: before as Digest, written: 0, removed: 0, notRestored: [] }
+      onStart?.(before as Digest)
       const done = await restoreFolder(
         this.folder,
         this.#root,
