@@ -214,6 +214,7 @@ export type { Verification, VerificationProblem } from './session/verify.ts'
 export type { StoreDriver } from './store/driver.ts'
 export type {
   BlobStore,
+  CancelRequest,
   Durability,
   GcOptions,
   GcReport,
@@ -222,7 +223,9 @@ export type {
   NewRun,
   Redact,
   RunChange,
+  RunFilter,
   RunLog,
+  RunQueue,
   RunRow,
   RunStatus,
   RunStore,

@@ -1,7 +1,7 @@
 import { RathError } from '../base/errors.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import type { Session } from '../session/session.ts'
-import type { NewEntry, RunChange, RunLog, RunWrite, Store } from '../store/spec.ts'
+import type { CancelRequest, NewEntry, RunChange, RunLog, RunWrite, Store } from '../store/spec.ts'
 import { isGone, newOwner } from './owner.ts'
 
 /** How long a run counts as driven after its process was last heard of. */
@@ -37,6 +37,8 @@ export class Journal {
   #failure: { readonly error: unknown } | undefined
   /** Called once when this journal can write no more. */
   onLost: ((error: RathError) => void) | undefined
+  /** Called when somebody has asked for the end of the run, from any process. */
+  onCancel: ((request: CancelRequest) => void) | undefined
 
   private constructor(store: Store, log: RunLog, lease: number) {
     this.store = store
@@ -163,10 +165,15 @@ export class Journal {
   }
 
   #renew(lease: number): void {
-    this.#log.renew(lease).catch(error => {
-      // A store that is busy now may answer the next time; a fence that was raised stays raised.
-      if (error instanceof RathError && error.code === 'run-fenced') this.#fail(error)
-    })
+    this.#log.renew(lease).then(
+      ({ cancel }) => {
+        if (cancel) this.onCancel?.(cancel)
+      },
+      error => {
+        // A store that is busy now may answer the next time; a fence that was raised stays raised.
+        if (error instanceof RathError && error.code === 'run-fenced') this.#fail(error)
+      },
+    )
   }
 
   #track(write: Promise<void>): Promise<void> {

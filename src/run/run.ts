@@ -230,6 +230,8 @@ export class Run {
     this.#journal = journal
     this.#opening = Promise.resolve(journal)
     journal.onLost = error => this.stop(error)
+    journal.onCancel = ({ by, reason }) =>
+      this.#facts.cancel(new Error(reason ?? `${by ?? 'another process'} asked for it`))
   }
 
   async #close(journal: Journal, status: RunStatus, output: Session | undefined): Promise<void> {

@@ -82,6 +82,11 @@ export interface Runtime extends AsyncDisposable {
   unfinished(runId: string): Promise<Unfinished[]>
   /** Says whether an effect happened that was cut off, by its id. */
   review(runId: string, callId: string, found: Reviewed): Promise<void>
+  /**
+   * Asks for the end of a run, from any process. Whoever drives it stops when it next renews its lease; one that nobody drives is cancelled
+   * at once. `resume` continues it all the same.
+   */
+  cancel(runId: string, request?: { readonly by?: string; readonly reason?: string }): Promise<void>
   /** What a run did and spent, and what it took from another. */
   report(runId: string): Promise<RunReport>
   /** Frees what no session, run or tag reaches any more. Files of workspaces are for `rath gc`. */
@@ -217,6 +222,7 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
     decide: async (id, approval, decision) => decideApproval(id, approval, decision, await open()),
     unfinished: async id => openReviews(id, await open()),
     review: async (id, callId, found) => reviewEffect(id, callId, found, { store: await open(), lease }),
+    cancel: async (id, request) => void (await (await open()).runs.cancel(id, request)),
     report: async id => reportRun(id, await open()),
     gc: async gcOptions => (await open()).gc(gcOptions),
     close,

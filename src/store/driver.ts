@@ -25,10 +25,8 @@ export interface StoreDriver {
   tagged(tag: string): Promise<string | undefined>
   /** Newest first by (created, id); `before` continues behind a row. */
   sessionRows(filter: SessionFilter, limit: number, before: Place | undefined): Promise<SessionRow[]>
-  /** Sessions changed behind a cursor, in order of change, and the cursor behind the last of them. Without a cursor: none, and the newest. */
-  changes(cursor: string | undefined): Promise<{ rows: SessionRow[]; cursor: string }>
-  /** Whether a text may be a cursor that `changes` gave. */
-  isCursor(text: string): boolean
+  readonly sessionChanges: ChangeLog<SessionRow>
+  readonly runChanges: ChangeLog<RunRow>
   /** Calls `wake` soon after anything was committed, by any process; spurious calls are fine. */
   watch(wake: () => void): Disposable
 
@@ -39,7 +37,10 @@ export interface StoreDriver {
   blobs(ids: readonly Digest[]): Promise<Map<Digest, Uint8Array>>
 
   runRow(id: string): Promise<RunRow | undefined>
-  runRows(status: RunStatus | undefined, limit: number): Promise<RunRow[]>
+  /** Newest first; `before` is the id of a run. */
+  runRows(status: RunStatus | undefined, limit: number, before: string | undefined): Promise<RunRow[]>
+  /** One transaction: claims the next run of these queues, as `RunStore.claimNext` says, without waiting for others who do. */
+  takeRun(owner: string, leaseMs: number, queues: readonly string[]): Promise<RunRow | undefined>
   entryRow(run: string, key: string, occurrence: number): Promise<EntryRow | undefined>
   /** In the order in which they were first written. */
   entryRows(run: string): Promise<EntryRow[]>
@@ -54,6 +55,14 @@ export interface StoreDriver {
   /** Removes what nothing reaches and what was written before `before`, or only counts it. */
   sweep(before: number, dryRun: boolean): Promise<Omit<GcReport, 'dryRun'>>
   close(): Promise<void>
+}
+
+/** What has changed, in order. */
+export interface ChangeLog<Row> {
+  /** Rows changed behind a cursor, in order of change, and the cursor behind the last of them. Without a cursor: none, and the newest. */
+  behind(cursor: string | undefined): Promise<{ rows: Row[]; cursor: string }>
+  /** Whether a text may be a cursor that `behind` gave. */
+  isCursor(text: string): boolean
 }
 
 /** Ids of the rows a decision needs to see. */
@@ -126,6 +135,19 @@ export interface FoundRow {
   readonly session: string
 }
 
+/** Whether nothing about a run is new but how long its lease lasts: nobody who follows it has to know. */
+export function isRenewal(before: RunRow, after: RunRow): boolean {
+  const { status, owner, fence, output, data, cancel } = before
+  return (
+    status === after.status &&
+    owner === after.owner &&
+    fence === after.fence &&
+    output === after.output &&
+    data === after.data &&
+    cancel === after.cancel
+  )
+}
+
 export function entryKey({ run, key, occurrence }: EntryName): string {
   return `${run}\u0000${key}\u0000${occurrence}`
 }
@@ -138,6 +160,8 @@ interface EntrySlot {
 
 /** Rows as a decision sees and changes them; each sees what the ones before it in the same transaction did. */
 export interface Rows {
+  /** Milliseconds since the epoch by the clock that all who use the store share. */
+  readonly now: number
   session(id: string): SessionRow | undefined
   setSession(row: SessionRow): void
   deleteSession(id: string): void
@@ -167,11 +191,16 @@ export class Unit implements Rows {
   /** Tags to set, or with null to remove. */
   readonly tags = new Map<string, string | null>()
 
+  readonly now: number
+
   constructor(loaded: {
     sessions: Iterable<SessionRow>
     runs: Iterable<RunRow>
     entries: Iterable<EntryRow>
+    /** This machine's clock by default. */
+    now?: number
   }) {
+    this.now = loaded.now ?? Date.now()
     for (const row of loaded.sessions) this.#sessions.set(row.id, row)
     for (const row of loaded.runs) this.#runs.set(row.id, row)
     for (const row of loaded.entries) this.#addEntry(row)

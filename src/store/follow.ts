@@ -1,22 +1,35 @@
 import { RathError, show } from '../base/errors.ts'
-import type { StoreDriver } from './driver.ts'
-import type { SessionChange, SubscribeOptions } from './spec.ts'
+import type { ChangeLog, StoreDriver } from './driver.ts'
 
-/** Tells listeners about changed sessions. All of them share one watch of the driver, which lasts while there are any. */
-export class Follower {
-  readonly #driver: StoreDriver
-  readonly #subscriptions = new Set<Subscription>()
+/** A row that has changed, and where to go on behind it. */
+interface Change<Row> {
+  readonly row: Row
+  readonly cursor: string
+}
+
+interface FollowOptions {
+  /** Only the row with this id. */
+  readonly id?: string | undefined
+  readonly cursor?: string | undefined
+}
+
+/** Tells listeners about changed sessions, or runs. All of them share one watch of the driver, which lasts while there are any. */
+export class Follower<Row extends { readonly id: string }> {
+  readonly #watchDriver: StoreDriver['watch']
+  readonly #log: ChangeLog<Row>
+  readonly #subscriptions = new Set<Subscription<Row>>()
   #watch: Disposable | undefined
 
-  constructor(driver: StoreDriver) {
-    this.#driver = driver
+  constructor(watch: StoreDriver['watch'], log: ChangeLog<Row>) {
+    this.#watchDriver = watch
+    this.#log = log
   }
 
-  subscribe(listener: (change: SessionChange) => void, options: SubscribeOptions = {}): Disposable {
-    checkCursor(this.#driver, options.cursor)
-    const subscription = new Subscription(this.#driver, listener, options)
+  subscribe(listener: (change: Change<Row>) => void, options: FollowOptions): Disposable {
+    checkCursor(this.#log, options.cursor)
+    const subscription = new Subscription(this.#log, listener, options)
     this.#subscriptions.add(subscription)
-    this.#watch ??= this.#driver.watch(() => {
+    this.#watch ??= this.#watchDriver(() => {
       for (const each of this.#subscriptions) each.wake()
     })
     return {
@@ -40,28 +53,28 @@ export class Follower {
   }
 }
 
-function checkCursor(driver: StoreDriver, cursor: unknown): void {
-  if (cursor === undefined || (typeof cursor === 'string' && driver.isCursor(cursor))) return
+function checkCursor(log: ChangeLog<unknown>, cursor: unknown): void {
+  if (cursor === undefined || (typeof cursor === 'string' && log.isCursor(cursor))) return
   throw new RathError(
     'invalid-argument',
     `${show(cursor)} is not a cursor of this store's changes: give the cursor of a change that it told, or none to begin with the next.`,
   )
 }
 
-class Subscription {
-  readonly #driver: StoreDriver
-  readonly #listener: (change: SessionChange) => void
-  readonly #session: string | undefined
+class Subscription<Row extends { readonly id: string }> {
+  readonly #log: ChangeLog<Row>
+  readonly #listener: (change: Change<Row>) => void
+  readonly #id: string | undefined
   #cursor: string | undefined
   #ended = false
   #awake = false
   #again = false
 
-  constructor(driver: StoreDriver, listener: (change: SessionChange) => void, options: SubscribeOptions) {
-    this.#driver = driver
+  constructor(log: ChangeLog<Row>, listener: (change: Change<Row>) => void, { id, cursor }: FollowOptions) {
+    this.#log = log
     this.#listener = listener
-    this.#session = options.session
-    this.#cursor = options.cursor
+    this.#id = id
+    this.#cursor = cursor
     this.wake()
   }
 
@@ -81,11 +94,11 @@ class Subscription {
       this.#again = false
       try {
         const before = this.#cursor
-        const { rows, cursor } = await this.#driver.changes(before)
+        const { rows, cursor } = await this.#log.behind(before)
         this.#cursor = cursor
         // Whoever stops in the middle of these and resumes is told the first of them again rather than left without the rest.
-        for (const [i, session] of rows.entries())
-          this.#tell({ session, cursor: i === rows.length - 1 ? cursor : (before ?? cursor) })
+        for (const [i, row] of rows.entries())
+          this.#tell({ row, cursor: i === rows.length - 1 ? cursor : (before ?? cursor) })
         if (rows.length > 0) this.#again = true
       } catch (error) {
         if (!this.#ended) report('following the store failed and is tried again at the next change', error)
@@ -94,8 +107,8 @@ class Subscription {
     this.#awake = false
   }
 
-  #tell(change: SessionChange): void {
-    if (this.#ended || (this.#session !== undefined && change.session.id !== this.#session)) return
+  #tell(change: Change<Row>): void {
+    if (this.#ended || (this.#id !== undefined && change.row.id !== this.#id)) return
     try {
       this.#listener(change)
     } catch (error) {

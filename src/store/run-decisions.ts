@@ -47,7 +47,7 @@ export function concluding(
       const concluded = {
         ...entry,
         outcome: outcome.text,
-        concludedAt: Date.now(),
+        concludedAt: rows.now,
         blobs: outcome.blobs.length === 0 ? entry.blobs : [...entry.blobs, ...idsOf(outcome)],
       }
       rows.setEntry(concluded)
@@ -66,7 +66,7 @@ export function heldRun(rows: Rows, id: string, fence: number): RunRow {
   )
 }
 
-export function newRow(name: EntryName, kind: string, request: Encoded): EntryRow {
+export function newRow(name: EntryName, kind: string, request: Encoded, now: number): EntryRow {
   const { run, key, occurrence } = name
   return {
     run,
@@ -75,7 +75,7 @@ export function newRow(name: EntryName, kind: string, request: Encoded): EntryRo
     kind,
     request: request.text,
     outcome: null,
-    intendedAt: Date.now(),
+    intendedAt: now,
     concludedAt: null,
     blobs: idsOf(request),
   }
@@ -116,7 +116,15 @@ export function checkLease(leaseMs: unknown): void {
   throw new RathError('invalid-argument', `A lease is whole milliseconds from 0, not ${show(leaseMs)}.`)
 }
 
-const statuses: readonly unknown[] = ['running', 'waiting', 'needs-review', 'done', 'failed', 'cancelled']
+const statuses: readonly unknown[] = [
+  'queued',
+  'running',
+  'waiting',
+  'needs-review',
+  'done',
+  'failed',
+  'cancelled',
+]
 
 export function checkStatus(status: unknown): void {
   if (status === undefined || statuses.includes(status)) return

@@ -62,10 +62,11 @@ export class Log implements RunLog {
   async renew(leaseMs: number): Promise<RunRow> {
     checkLease(leaseMs)
     return this.#parts.committer.submit(
-      changing(this.run, rows => {
-        const now = Date.now()
-        return { ...heldRun(rows, this.run, this.fence), leaseUntil: now + leaseMs, updated: now }
-      }),
+      changing(this.run, rows => ({
+        ...heldRun(rows, this.run, this.fence),
+        leaseUntil: rows.now + leaseMs,
+        updated: rows.now,
+      })),
     )
   }
 
@@ -158,7 +159,7 @@ export class Log implements RunLog {
         output: change.output ?? run.output,
         data: data ?? run.data,
         ...(change.release && { owner: null, leaseUntil: 0 }),
-        updated: Date.now(),
+        updated: rows.now,
       }
     })
   }
@@ -174,7 +175,7 @@ export class Log implements RunLog {
         heldRun(rows, this.run, this.fence)
         if (rows.entry(name)) return
         addBlobs(rows, request)
-        rows.setEntry(newRow(name, entry.kind, request))
+        rows.setEntry(newRow(name, entry.kind, request, rows.now))
       },
     }
   }

@@ -3,6 +3,7 @@ import { type Json, type JsonObject, toJson } from '../base/json.ts'
 import type { Committer, Operation } from './commit.ts'
 import type { EntryRow, StoreDriver } from './driver.ts'
 import { decodeAll, encode } from './encode.ts'
+import { Follower } from './follow.ts'
 import type { Gate } from './gate.ts'
 import { checkLimit } from './page.ts'
 import type { Redactor } from './redact.ts'
@@ -18,7 +19,16 @@ import {
 } from './run-decisions.ts'
 import { Log } from './run-log.ts'
 import type { Sessions } from './sessions.ts'
-import type { JournalEntry, NewRun, RunLog, RunRow, RunStatus, RunStore } from './spec.ts'
+import type {
+  CancelRequest,
+  JournalEntry,
+  NewRun,
+  RunFilter,
+  RunLog,
+  RunQueue,
+  RunRow,
+  RunStore,
+} from './spec.ts'
 
 /** Runs in a store. Whoever claims one is given its log, and only logs change what a run did. */
 export class Runs implements RunStore {
@@ -27,6 +37,7 @@ export class Runs implements RunStore {
   readonly #redactor: Redactor
   readonly #sessions: Sessions
   readonly #gate: Gate
+  readonly #follower: Follower<RunRow>
 
   constructor(driver: StoreDriver, committer: Committer, redactor: Redactor, sessions: Sessions, gate: Gate) {
     this.#driver = driver
@@ -34,6 +45,7 @@ export class Runs implements RunStore {
     this.#redactor = redactor
     this.#sessions = sessions
     this.#gate = gate
+    this.#follower = new Follower(wake => driver.watch(wake), driver.runChanges)
   }
 
   async create(run: NewRun): Promise<RunRow> {
@@ -70,26 +82,27 @@ export class Runs implements RunStore {
     return this.#gate.aroundLog(log)
   }
 
-  #creation({ id, input, output, data }: NewRun): Operation<RunRow> {
+  #creation({ id, input, output, data, queue }: NewRun): Operation<RunRow> {
     checkName(id, 'A run id')
     if (input !== undefined) checkName(input, 'The input of a run')
     if (output !== undefined) checkName(output, 'The output of a run')
     const clean = this.#clean(data ?? {}, 'data') as JsonObject
+    const place = queue && checkQueue(queue)
     return changing(id, rows => {
       if (rows.run(id))
         throw new RathError('run-exists', `There is already a run ${show(id)}; give each run its own id.`)
-      const now = Date.now()
       return {
         id,
-        status: 'running',
+        status: place ? 'queued' : 'running',
         owner: null,
         fence: 0,
         leaseUntil: 0,
         input: input ?? null,
         output: output ?? null,
         data: clean,
-        created: now,
-        updated: now,
+        ...(place && { queue: place }),
+        created: rows.now,
+        updated: rows.now,
       }
     })
   }
@@ -101,17 +114,62 @@ export class Runs implements RunStore {
     return row
   }
 
-  list(filter: { readonly status?: RunStatus; readonly limit?: number } = {}): Promise<readonly RunRow[]> {
-    checkStatus(filter.status)
-    return this.#driver.runRows(filter.status, checkLimit(filter.limit, 50))
+  list({ status, limit, before }: RunFilter = {}): Promise<readonly RunRow[]> {
+    checkStatus(status)
+    if (before !== undefined) checkName(before, 'A run id')
+    return this.#driver.runRows(status, checkLimit(limit, 50), before)
+  }
+
+  async claimNext(owner: string, leaseMs: number, queues: readonly string[]): Promise<RunLog | undefined> {
+    checkName(owner, 'An owner')
+    checkLease(leaseMs)
+    for (const queue of queues) checkName(queue, 'A queue')
+    const row = await this.#driver.takeRun(owner, leaseMs, queues)
+    return row && this.log(row.id, row.fence)
+  }
+
+  async cancel(id: string, request: Omit<CancelRequest, 'at'> = {}): Promise<RunRow> {
+    const { by, reason } = this.#clean(request, 'request') as Omit<CancelRequest, 'at'>
+    return this.#committer.submit(
+      changing(id, rows => {
+        const run = rows.run(id) ?? missing(id)
+        if (run.cancel || hasEnded(run)) return run
+        const cancel = {
+          at: rows.now,
+          ...(by !== undefined && { by }),
+          ...(reason !== undefined && { reason }),
+        }
+        const isDriven = run.owner !== null && run.leaseUntil > rows.now
+        const isIdle = !isDriven && (run.status === 'queued' || run.status === 'waiting')
+        return { ...run, cancel, updated: rows.now, ...(isIdle && { status: 'cancelled' as const }) }
+      }),
+    )
+  }
+
+  subscribe(
+    listener: (change: { readonly run: RunRow; readonly cursor: string }) => void,
+    { run, cursor }: { readonly run?: string; readonly cursor?: string } = {},
+  ): Disposable {
+    return this.#follower.subscribe(({ row, cursor: at }) => listener({ run: row, cursor: at }), {
+      id: run,
+      cursor,
+    })
+  }
+
+  close(): void {
+    this.#follower.close()
   }
 
   async decide(id: string, key: string, occurrence: number, outcome: Json): Promise<JournalEntry> {
     const name = entryName(id, { key, occurrence })
     const clean = this.#clean(outcome, 'outcome')
     const decided = concluding(name, encode(clean), (rows, entry) => {
-      if (!rows.run(id)) missing(id)
-      if (entry === undefined || entry.kind === 'approval') return
+      const run = rows.run(id) ?? missing(id)
+      if (entry === undefined || entry.kind === 'approval') {
+        if (entry?.outcome === null && run.queue && run.status === 'waiting' && run.owner === null)
+          rows.setRun({ ...run, status: 'queued', updated: rows.now })
+        return
+      }
       throw new RathError(
         'journal-conflict',
         `The entry ${show(key)} of run ${id} is of kind ${entry.kind}; only an approval is decided.`,
@@ -158,7 +216,7 @@ function claiming(id: string, owner: string, leaseMs: number, instead?: string):
   checkLease(leaseMs)
   return changing(id, rows => {
     const run = rows.run(id) ?? missing(id)
-    const now = Date.now()
+    const { now } = rows
     const isTaken = run.owner !== null && run.owner !== owner && run.owner !== instead
     if (isTaken && run.leaseUntil > now) {
       throw new RathError(
@@ -167,6 +225,24 @@ function claiming(id: string, owner: string, leaseMs: number, instead?: string):
         { data: { run: id, owner: run.owner, leaseUntil: run.leaseUntil } },
       )
     }
-    return { ...run, owner, fence: run.fence + 1, leaseUntil: now + leaseMs, updated: now }
+    const status = run.status === 'queued' ? 'running' : run.status
+    // Whoever goes on with a run that has ended does so in spite of an earlier request.
+    const { cancel, ...rest } = run
+    const asked = cancel && !hasEnded(run) ? { cancel } : {}
+    return { ...rest, ...asked, status, owner, fence: run.fence + 1, leaseUntil: now + leaseMs, updated: now }
   })
+}
+
+function hasEnded({ status }: RunRow): boolean {
+  return status === 'done' || status === 'failed' || status === 'cancelled'
+}
+
+/** With its defaults, so that every driver keeps the same. */
+function checkQueue({ name, priority = 0, notBefore = 0 }: RunQueue): Required<RunQueue> {
+  checkName(name, 'A queue')
+  for (const [what, value] of Object.entries({ priority, notBefore })) {
+    if (Number.isSafeInteger(value)) continue
+    throw new RathError('invalid-argument', `${what} of a queued run is a whole number, not ${show(value)}.`)
+  }
+  return { name, priority, notBefore }
 }

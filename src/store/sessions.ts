@@ -46,7 +46,7 @@ export class Sessions implements SessionStore {
   readonly #redactor: Redactor
   readonly #loader: ChainLoader
   readonly #writer: ChainWriter
-  readonly #follower: Follower
+  readonly #follower: Follower<SessionRow>
   /** The last one without a secret: a session that grows round by round keeps its own. */
   #cleanLineage: Lineage | undefined
 
@@ -56,7 +56,7 @@ export class Sessions implements SessionStore {
     this.#redactor = redactor
     this.#loader = new ChainLoader(driver)
     this.#writer = new ChainWriter(driver, redactor)
-    this.#follower = new Follower(driver)
+    this.#follower = new Follower(wake => driver.watch(wake), driver.sessionChanges)
   }
 
   /** The session as `put` would keep it. */
@@ -227,8 +227,11 @@ export class Sessions implements SessionStore {
     await this.#committer.submit({ sessions: [id], deletes: true, decide: rows => rows.deleteSession(id) })
   }
 
-  subscribe(listener: (change: SessionChange) => void, options?: SubscribeOptions): Disposable {
-    return this.#follower.subscribe(listener, options)
+  subscribe(listener: (change: SessionChange) => void, options: SubscribeOptions = {}): Disposable {
+    return this.#follower.subscribe(({ row, cursor }) => listener({ session: row, cursor }), {
+      id: options.session,
+      cursor: options.cursor,
+    })
   }
 
   close(): void {

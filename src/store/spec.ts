@@ -157,7 +157,7 @@ export interface RunStore {
   create(run: NewRun): Promise<RunRow>
   get(id: string): Promise<RunRow>
   /** Newest first. */
-  list(filter?: { readonly status?: RunStatus; readonly limit?: number }): Promise<readonly RunRow[]>
+  list(filter?: RunFilter): Promise<readonly RunRow[]>
   /**
    * Makes this owner the only one who may write to the run, until the lease ends. Refused while another owner's lease
    * lasts, unless it is the one in `instead`, who is known to be gone. Each claim raises the fence; a log with a lower one can
@@ -169,18 +169,46 @@ export interface RunStore {
    * already, that write is refused.
    */
   begin(run: NewRun, owner: string, leaseMs: number): RunLog
+  /**
+   * Claims a run that waits in one of the queues, or whose driver's lease has ended: the highest priority first, then the oldest. Of
+   * several who ask at once each is given another. Undefined when there is none.
+   */
+  claimNext(owner: string, leaseMs: number, queues: readonly string[]): Promise<RunLog | undefined>
   /** The log of a claim that was made before, by its fence. */
   log(id: string, fence: number): RunLog
   /**
-   * The outcome of an entry of kind `approval`, by anybody: who decides does not drive the run. One that was decided before is refused.
+   * Asks whoever drives a run to stop; the driver learns of it when it renews its lease, or by following the run. A run that nobody drives,
+   * queued or waiting, is cancelled at once. One that has ended is left as it is.
+   */
+  cancel(id: string, request?: Omit<CancelRequest, 'at'>): Promise<RunRow>
+  /**
+   * The outcome of an entry of kind `approval`, by anybody: who decides does not drive the run. One that was decided before is refused. A
+   * run of a queue that waits is queued again.
    */
   decide(id: string, key: string, occurrence: number, outcome: Json): Promise<JournalEntry>
   entry(id: string, key: string, occurrence: number): Promise<JournalEntry | undefined>
   /** In the order of their intents. */
   journal(id: string): Promise<readonly JournalEntry[]>
+  /**
+   * Tells about every run whose row changes from now on (or since a cursor), by any process; a renewed lease is no change. Several changes
+   * of one run may arrive as one.
+   */
+  subscribe(
+    listener: (change: { readonly run: RunRow; readonly cursor: string }) => void,
+    options?: { readonly run?: string; readonly cursor?: string },
+  ): Disposable
 }
 
-export type RunStatus = 'running' | 'waiting' | 'needs-review' | 'done' | 'failed' | 'cancelled'
+export interface RunFilter {
+  readonly status?: RunStatus
+  /** Rows in a page; 50 by default, 1000 at most. */
+  readonly limit?: number
+  /** Only runs older than this one: the last of a page gives the next page. */
+  readonly before?: string
+}
+
+/** `queued`: nobody has taken it yet, or it may go on. */
+export type RunStatus = 'queued' | 'running' | 'waiting' | 'needs-review' | 'done' | 'failed' | 'cancelled'
 
 export interface NewRun {
   readonly id: string
@@ -188,6 +216,22 @@ export interface NewRun {
   readonly input?: string
   readonly output?: string
   readonly data?: JsonObject
+  /** Leaves it to whoever takes runs of this queue; without, it is for its creator to claim. */
+  readonly queue?: RunQueue
+}
+
+export interface RunQueue {
+  readonly name: string
+  /** A whole number; higher is taken first. 0 by default. */
+  readonly priority?: number
+  /** Not taken before, in milliseconds since the epoch by the store's clock. */
+  readonly notBefore?: number
+}
+
+export interface CancelRequest {
+  readonly at: number
+  readonly by?: string
+  readonly reason?: string
 }
 
 export interface RunChange {
@@ -203,11 +247,15 @@ export interface RunRow {
   readonly status: RunStatus
   readonly owner: string | null
   readonly fence: number
-  /** When the lease ends, in milliseconds since the epoch; 0 when nobody holds it. */
+  /** When the lease ends, in milliseconds since the epoch by the store's clock; 0 when nobody holds it. */
   readonly leaseUntil: number
   readonly input: string | null
   readonly output: string | null
   readonly data: JsonObject
+  /** Absent when no worker is to take it. */
+  readonly queue?: RunQueue
+  /** Set once somebody has asked for its end. */
+  readonly cancel?: CancelRequest
   readonly created: number
   readonly updated: number
 }

@@ -22,12 +22,14 @@ export function createStore(
   const allowed = readOnly ? readOnlyDriver(driver) : driver
   const committer = new Committer(allowed)
   const sessions = new Sessions(allowed, committer, redactor)
+  const runs = new Runs(allowed, committer, redactor, sessions, gate)
   let closing: Promise<void> | undefined
 
   const close = () => {
     closing ??= (async () => {
       await gate.close()
       sessions.close()
+      runs.close()
       await committer.close()
       await driver.close()
     })()
@@ -38,7 +40,7 @@ export function createStore(
     url: driver.url,
     sessions: gate.around(sessions),
     blobs: gate.around(blobStore(allowed, committer, redactor)),
-    runs: gate.around(new Runs(allowed, committer, redactor, sessions, gate)),
+    runs: gate.around(runs),
     clean: <T extends Session | Json | Error>(value: T): T => {
       if (value instanceof Session) return sessions.clean(value) as T
       return value instanceof Error ? redactor.error(value) : (redactor.json(value as Json) as T)
@@ -62,6 +64,7 @@ function readOnlyDriver(driver: StoreDriver): StoreDriver {
     neverWaits: false,
     commit: refuse,
     sweep: refuse,
+    takeRun: refuse,
     unindexed: async () => [],
   }
   return new Proxy(driver, {

@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { version } from '../../src/base/version.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { effect, type ForwardContext } from '../../src/run/effect.ts'
+import { createRuntime } from '../../src/run/runtime.ts'
 import type { Session } from '../../src/session/session.ts'
+import { openStore } from '../../src/store/open.ts'
 import { calls, counted, fresh, kindsOf, say } from './journal/make.ts'
 import { agentWith, callsEcho, echo, failureOf } from './make.ts'
 
@@ -20,6 +22,27 @@ describe('a run', () => {
       data: { workflow: 'Agent', format: 1, version },
     })
     expect((await store.sessions.get(row.output as string)).state).toBe(out.state)
+  })
+
+  it('ends when another process asks for that, and goes on when it is resumed', async () => {
+    const store = await openStore('memory:')
+    const runtime = createRuntime({ store, lease: 30 })
+    const begun = Promise.withResolvers<void>()
+    const slow = agentWith(async () => {
+      begun.resolve()
+      await new Promise(() => {})
+      return ''
+    })
+    const pending = runtime.run(slow.agent, say())
+    await begun.promise
+    await createRuntime({ store }).cancel(pending.runId, { by: 'ann', reason: 'the shop is closed' })
+    const error = await failureOf(pending)
+    expect(error.code).toBe('cancelled')
+    expect(error.message).toContain('the shop is closed')
+    expect(await store.runs.get(pending.runId)).toMatchObject({ status: 'cancelled', cancel: { by: 'ann' } })
+    const out = await runtime.resume(pending.runId, agentWith(['open again']).agent)
+    expect(out.text).toBe('open again')
+    expect(await store.runs.get(pending.runId)).not.toHaveProperty('cancel')
   })
 
   it('touches no store when it has no effects', async () => {

@@ -5,7 +5,7 @@ import { inspect } from 'node:util'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { Session } from '../../src/session/index.ts'
-import { changes, cutOff } from '../../src/store/drivers/postgres/changes.ts'
+import { changes, cutOff, followedSessions } from '../../src/store/drivers/postgres/changes.ts'
 import { postgresDriver } from '../../src/store/drivers/postgres/driver.ts'
 import { Pool } from '../../src/store/drivers/postgres/pool.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -109,9 +109,9 @@ test('a follower hears of a transaction that commits after later ones, and hears
   await store.sessions.put(fast)
   const seen: string[] = []
   const pool = await Pool.open(url, {})
-  let { cursor } = await changes(pool, undefined)
+  let { cursor } = await changes(pool, followedSessions, undefined)
   const look = async () => {
-    const found = await changes(pool, cursor)
+    const found = await changes(pool, followedSessions, cursor)
     cursor = found.cursor
     seen.push(...found.rows.map(row => row.id))
   }
@@ -137,12 +137,12 @@ test('a follower far behind reads page by page and misses nothing', async () => 
   const store = await openStore(url, quick)
   const pool = await Pool.open(url, {})
   const origin = Session.fromUserMessage('origin')
-  let { cursor } = await changes(pool, undefined)
+  let { cursor } = await changes(pool, followedSessions, undefined)
   const forks = origin.forks(2500)
   await Promise.all(forks.map(fork => store.sessions.put(fork)))
   const seen: string[] = []
   for (let rows = [undefined] as unknown[]; rows.length > 0; ) {
-    const found = await changes(pool, cursor)
+    const found = await changes(pool, followedSessions, cursor)
     ;({ cursor, rows } = found)
     seen.push(...found.rows.map(row => row.id))
     expect(found.rows.length).toBeLessThanOrEqual(1000)

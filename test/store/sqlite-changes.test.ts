@@ -18,7 +18,7 @@ async function openDriver() {
   const told = async (cursor: string) => {
     const ids: string[] = []
     for (let at = cursor; ; ) {
-      const page = await driver.changes(at)
+      const page = await driver.sessionChanges.behind(at)
       ids.push(...page.rows.map(row => row.id))
       if (page.rows.length === 0) return { ids, cursor: page.cursor }
       at = page.cursor
@@ -29,7 +29,7 @@ async function openDriver() {
 
 test('changes with and without chunks of their own are told in the order in which they happened', async () => {
   const { driver, store, told } = await openDriver()
-  const { cursor } = await driver.changes(undefined)
+  const { cursor } = await driver.sessionChanges.behind(undefined)
   const trunk = await store.sessions.put(Session.fromUserMessage('hello'))
   const first = await store.sessions.put(trunk.fork())
   const other = await store.sessions.put(Session.fromUserMessage('other'))
@@ -38,12 +38,12 @@ test('changes with and without chunks of their own are told in the order in whic
   await store.sessions.append(first.id, [user('on')])
   const end = await told(cursor)
   expect(end.ids).toEqual([trunk.id, other.id, second.id, first.id])
-  expect((await driver.changes(undefined)).cursor).toBe(end.cursor)
+  expect((await driver.sessionChanges.behind(undefined)).cursor).toBe(end.cursor)
 })
 
 test('more changes of either kind than a page holds are all told', async () => {
   const { driver, store, told } = await openDriver()
-  const { cursor } = await driver.changes(undefined)
+  const { cursor } = await driver.sessionChanges.behind(undefined)
   const trunk = await store.sessions.put(Session.fromUserMessage('hello'))
   const forks = trunk.forks(1_500)
   await Promise.all(forks.map(fork => store.sessions.put(fork)))
@@ -59,7 +59,7 @@ test('more changes of either kind than a page holds are all told', async () => {
 
 test('pages about deleted sessions do not hide what comes behind them', async () => {
   const { driver, store, told } = await openDriver()
-  const { cursor } = await driver.changes(undefined)
+  const { cursor } = await driver.sessionChanges.behind(undefined)
   const long = Array.from({ length: 1_200 }, (_, i) => user(`${i}`))
   const gone = await store.sessions.put(Session.create('empty').append(...long))
   const kept = await store.sessions.put(Session.fromUserMessage('kept'))
@@ -71,7 +71,7 @@ test('a chunk written after the newest one was collected is told to who had come
   const { driver, store, told } = await openDriver()
   await store.sessions.put(Session.fromUserMessage('stays'))
   const gone = await store.sessions.put(Session.fromUserMessage('a secret that goes'))
-  const { cursor } = await driver.changes(undefined)
+  const { cursor } = await driver.sessionChanges.behind(undefined)
   await store.sessions.delete(gone.id)
   expect(await store.gc({ olderThan: 0 })).toMatchObject({ chunks: 1 })
   expect(await store.gc({ olderThan: 0 })).toMatchObject({ chunks: 0, bytes: 0 })

@@ -269,6 +269,145 @@ export function runCases(open: OpenStore): ConformanceCase[] {
       await refused(store.runs.get('nobody'), 'unknown-run')
     },
 
+    async 'runs of a queue are taken by priority, then by age, each by one'({ store, other }) {
+      for (const [id, priority] of [
+        ['low', -1],
+        ['first', 0],
+        ['second', 0],
+        ['high', 5],
+      ] as const)
+        await store.runs.create({ id, queue: { name: 'q', priority } })
+      await store.runs.create({ id: 'elsewhere', queue: { name: 'other' } })
+      await store.runs.create({ id: 'inline' })
+      assert.equal((await store.runs.get('high')).status, 'queued')
+      const stores = [store, await other()]
+      const take = (i: number) => (stores[i % 2] ?? store).runs.claimNext(`worker ${i}`, minute, ['q'])
+      const taken = [await take(0), await take(1), await take(2), await take(3)]
+      assert.deepEqual(
+        taken.map(log => log?.run),
+        ['high', 'first', 'second', 'low'],
+      )
+      assert.equal(await take(4), undefined)
+      const row = await store.runs.get('first')
+      assert.deepEqual([row.status, row.owner, row.fence], ['running', 'worker 1', 1])
+      assert.deepEqual(row.queue, { name: 'q', priority: 0, notBefore: 0 })
+      await taken[1]?.append([{ kind: 'intend', entry: tool('k') }])
+      assert.equal((await store.runs.journal('first')).length, 1)
+    },
+
+    async 'of many who take at once each is given another run'({ store, other }) {
+      const stores = [store, await other()]
+      const ids = Array.from({ length: 20 }, (_, i) => `run ${i}`)
+      for (const id of ids) await store.runs.create({ id, queue: { name: 'q' } })
+      const taken = await Promise.all(
+        Array.from({ length: 30 }, (_, i) => (stores[i % 2] ?? store).runs.claimNext(`w${i}`, minute, ['q'])),
+      )
+      const given = taken.flatMap(log => (log ? [log.run] : []))
+      assert.equal(new Set(given).size, given.length)
+      // Who finds a row locked passes it over: what is left is there for the next.
+      const rest = () => store.runs.claimNext('late', minute, ['q'])
+      for (let log = await rest(); log; log = await rest()) given.push(log.run)
+      assert.deepEqual(given.sort(), ids.sort())
+    },
+
+    async 'a run whose driver is gone is taken again when its lease has ended, and not before'({ store }) {
+      await store.runs.create({ id: 'r', queue: { name: 'q' } })
+      const first = await store.runs.claimNext('one', minute, ['q'])
+      assert.equal(await store.runs.claimNext('two', minute, ['q']), undefined)
+      await first?.renew(0)
+      const second = await store.runs.claimNext('two', minute, ['q'])
+      assert.equal(second?.fence, 2)
+      await refused((async () => first?.append([{ kind: 'intend', entry: tool('k') }]))(), 'run-fenced')
+      await second?.append([{ kind: 'update', change: { status: 'done', release: true } }])
+      assert.equal(await store.runs.claimNext('three', minute, ['q']), undefined)
+    },
+
+    async 'a run is not taken before its time'({ store }) {
+      const soon = Date.now() + 3_600_000
+      await store.runs.create({ id: 'later', queue: { name: 'q', notBefore: soon } })
+      assert.equal(await store.runs.claimNext('w', minute, ['q']), undefined)
+      assert.equal((await store.runs.get('later')).queue?.notBefore, soon)
+      await refused(store.runs.create({ id: 'x', queue: { name: 'q', priority: 0.5 } }), 'invalid-argument')
+      await refused(store.runs.create({ id: 'x', queue: { name: '' } }), 'invalid-argument')
+    },
+
+    async 'a decision makes a waiting run of a queue claimable, and no other'({ store, other }) {
+      for (const id of ['inline', 'queued']) {
+        const queue = id === 'queued' ? { queue: { name: 'q' } } : {}
+        await store.runs.create({ id, ...queue })
+        const log = await store.runs.claim(id, 'w', minute)
+        await log.append([
+          { kind: 'intend', entry: { ...tool('a'), kind: 'approval' } },
+          { kind: 'update', change: { status: 'waiting', release: true } },
+        ])
+        assert.equal(await store.runs.claimNext('w', minute, ['q']), undefined)
+        await (await other()).runs.decide(id, 'a', 0, { verdict: 'approved' })
+      }
+      assert.equal((await store.runs.get('inline')).status, 'waiting')
+      assert.equal((await store.runs.claimNext('w', minute, ['q']))?.run, 'queued')
+    },
+
+    async 'a request to cancel reaches whoever drives the run, and ends one that nobody drives'({
+      store,
+      other,
+    }) {
+      const second = await other()
+      const fence = await started(store)
+      const asked = await second.runs.cancel('r', { by: 'ann', reason: 'too late' })
+      assert.deepEqual([asked.status, asked.cancel?.by, asked.cancel?.reason], ['running', 'ann', 'too late'])
+      assert.deepEqual((await store.runs.renew('r', fence, minute)).cancel, asked.cancel)
+      assert.deepEqual((await second.runs.cancel('r', { by: 'bob' })).cancel, asked.cancel)
+      await store.runs.update('r', fence, { status: 'cancelled', release: true })
+      // Whoever resumes it does so on purpose.
+      await store.runs.claim('r', 'again', minute)
+      assert.equal((await store.runs.get('r')).cancel, undefined)
+      await store.runs.create({ id: 'idle', queue: { name: 'q' } })
+      assert.equal((await second.runs.cancel('idle')).status, 'cancelled')
+      assert.equal(await store.runs.claimNext('w', minute, ['q']), undefined)
+      await refused(store.runs.cancel('nobody'), 'unknown-run')
+    },
+
+    async 'the pages of a list follow each other, unmoved by what was added since'({ store }) {
+      for (const id of ['a', 'b', 'c', 'd', 'e']) await store.runs.create({ id })
+      const first = await store.runs.list({ limit: 2 })
+      await store.runs.create({ id: 'new' })
+      const next = await store.runs.list({ limit: 2, before: first.at(-1)?.id as string })
+      assert.deepEqual(
+        [...first, ...next].map(({ id }) => id),
+        ['e', 'd', 'c', 'b'],
+      )
+    },
+
+    async 'who follows runs is told of every change by any connection, also of those before a restart'({
+      store,
+      other,
+    }) {
+      const second = await other()
+      const told: string[] = []
+      let cursor: string | undefined
+      const listen = ({ run, cursor: at }: { run: RunRow; cursor: string }) => {
+        told.push(`${run.id} ${run.status}`)
+        cursor = at
+      }
+      const until = async (line: string) => {
+        while (!told.includes(line)) await new Promise(resolve => setTimeout(resolve, 5))
+      }
+      {
+        using _ = store.runs.subscribe(listen)
+        await store.runs.list()
+        await second.runs.create({ id: 'r' })
+        await until('r running')
+        const { fence } = await second.runs.claim('r', 'w', minute)
+        await second.runs.update('r', fence, { status: 'done', release: true })
+        await until('r done')
+      }
+      await second.runs.create({ id: 'missed' })
+      using _ = store.runs.subscribe(listen, { cursor: cursor as string })
+      await until('missed running')
+      assert.ok(told.length <= 6, told.join())
+      assert.throws(() => store.runs.subscribe(listen, { cursor: 'nonsense' }), /cursor/)
+    },
+
     async 'large requests and outcomes come back whole, and gc leaves them alone'({ store, other }) {
       const fence = await started(store)
       const request = { text: 'r'.repeat(100_000), odd: '\ud800'.repeat(20_000), like: { $blob: 'x' } }

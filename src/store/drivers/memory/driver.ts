@@ -1,6 +1,6 @@
 import type { Digest } from '../../../base/digest.ts'
-import type { BlobRow, ChunkRow, IndexWords, Place, StoreDriver, Touched } from '../../driver.ts'
-import type { RunStatus, SessionFilter, SessionRow } from '../../spec.ts'
+import type { BlobRow, ChangeLog, ChunkRow, IndexWords, Place, StoreDriver, Touched } from '../../driver.ts'
+import type { RunRow, RunStatus, SessionFilter, SessionRow } from '../../spec.ts'
 import { Tables } from './tables.ts'
 
 /** `memory:` — for tests and throw-away runs. Gone with the process; otherwise it behaves like the others. */
@@ -36,15 +36,8 @@ export function memoryDriver(): StoreDriver {
         .sort((a, b) => (comesBefore(a, b) ? -1 : 1))
         .slice(0, limit)
     },
-    async changes(cursor) {
-      if (cursor === undefined) return { rows: [], cursor: String(tables.sequence) }
-      const later = [...changed].filter(([, at]) => at > Number(cursor)).sort(([, a], [, b]) => a - b)
-      return {
-        rows: later.map(([id]) => tables.withTags(sessions.get(id) as SessionRow)),
-        cursor: String(tables.sequence),
-      }
-    },
-    isCursor: text => /^\d{1,15}$/.test(text),
+    sessionChanges: changeLog(tables, changed, id => tables.withTags(sessions.get(id) as SessionRow)),
+    runChanges: changeLog(tables, tables.changedRuns, id => runs.get(id) as RunRow),
     watch(wake) {
       watchers.add(wake)
       return { [Symbol.dispose]: () => void watchers.delete(wake) }
@@ -70,11 +63,38 @@ export function memoryDriver(): StoreDriver {
     async runRow(id) {
       return runs.get(id)
     },
-    async runRows(status: RunStatus | undefined, limit) {
-      return [...runs.values()]
+    async runRows(status: RunStatus | undefined, limit, before) {
+      const all = [...runs.values()]
+      const end = before === undefined ? all.length : all.findIndex(run => run.id === before)
+      return all
+        .slice(0, end)
         .filter(run => status === undefined || run.status === status)
         .reverse()
         .slice(0, limit)
+    },
+    async takeRun(owner, leaseMs, queues) {
+      const { now } = tables
+      const waiting = [...runs.values()].filter(
+        ({ queue, status, leaseUntil }) =>
+          queue !== undefined &&
+          queues.includes(queue.name) &&
+          (queue.notBefore ?? 0) <= now &&
+          (status === 'queued' || (status === 'running' && leaseUntil <= now)),
+      )
+      const [next] = waiting.sort((a, b) => (b.queue?.priority ?? 0) - (a.queue?.priority ?? 0))
+      if (next === undefined) return undefined
+      const fence = next.fence + 1
+      const taken: RunRow = {
+        ...next,
+        status: 'running',
+        owner,
+        fence,
+        leaseUntil: now + leaseMs,
+        updated: now,
+      }
+      tables.setRun(taken)
+      for (const wake of watchers) wake()
+      return taken
     },
     async entryRow(run, key, occurrence) {
       return journals.get(run)?.get({ key, occurrence })
@@ -147,6 +167,22 @@ export function memoryDriver(): StoreDriver {
     async close() {
       watchers.clear()
     },
+  }
+}
+
+function changeLog<Row>(
+  tables: Tables,
+  changed: ReadonlyMap<string, number>,
+  read: (id: string) => Row,
+): ChangeLog<Row> {
+  return {
+    async behind(cursor) {
+      const newest = String(tables.sequence)
+      if (cursor === undefined) return { rows: [], cursor: newest }
+      const later = [...changed].filter(([, at]) => at > Number(cursor)).sort(([, a], [, b]) => a - b)
+      return { rows: later.map(([id]) => read(id)), cursor: newest }
+    },
+    isCursor: text => /^\d{1,15}$/.test(text),
   }
 }
 

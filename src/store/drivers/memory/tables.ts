@@ -1,6 +1,13 @@
 import type { Digest } from '../../../base/digest.ts'
 import { RathError } from '../../../base/errors.ts'
-import type { BlobRow, ChunkRow, EntryName, EntryRow, Rows } from '../../driver.ts'
+import {
+  type BlobRow,
+  type ChunkRow,
+  type EntryName,
+  type EntryRow,
+  isRenewal,
+  type Rows,
+} from '../../driver.ts'
 import type { RunRow, SessionRow } from '../../spec.ts'
 import { SortedIds } from './sorted-ids.ts'
 
@@ -12,6 +19,7 @@ export class Tables implements Rows {
   readonly ids = new SortedIds()
   /** Which change was the last of each. */
   readonly changed = new Map<string, number>()
+  readonly changedRuns = new Map<string, number>()
   readonly chunks = new Map<Digest, Written<ChunkRow>>()
   readonly blobs = new Map<Digest, Written<BlobRow>>()
   readonly tags = new Map<string, string>()
@@ -21,6 +29,10 @@ export class Tables implements Rows {
   sequence = 0
   /** The chunk that was added last: most others, and most heads, refer to it. */
   #newest: Digest | null = null
+
+  get now(): number {
+    return Date.now()
+  }
 
   session(id: string): SessionRow | undefined {
     const row = this.sessions.get(id)
@@ -46,7 +58,9 @@ export class Tables implements Rows {
   }
 
   setRun(row: RunRow): void {
+    const before = this.runs.get(row.id)
     this.runs.set(row.id, row)
+    if (before === undefined || !isRenewal(before, row)) this.changedRuns.set(row.id, ++this.sequence)
   }
 
   entry(name: EntryName): EntryRow | undefined {

@@ -15,7 +15,7 @@ import {
   toRunRow,
   toSessionRow,
 } from './rows.ts'
-import { beginShared } from './schema.ts'
+import { beginShared, serverNow } from './schema.ts'
 import type { SessionMemory } from './session-memory.ts'
 import { toText } from './text.ts'
 import { writeUnit } from './write.ts'
@@ -51,10 +51,10 @@ async function transact(
 ): Promise<void> {
   const reads = readsOf(touched)
   const learn = await pool.transaction(async (connection, attempt) => {
-    const [, locked, found, runs, entries] = (await connection.queries([
+    const [, locked, found, runs, entries, clock] = (await connection.queries([
       { text: beginShared },
       ...reads,
-    ])) as [unknown, { n: number }[], SessionRecord[], RunRecord[], EntryRecord[]]
+    ])) as [unknown, { n: number }[], SessionRecord[], RunRecord[], EntryRecord[], { now: number }[]]
     if (doubtful && (await isWritten(connection, doubtful))) return () => {}
     // What came into being between the two statements is not locked, and for this attempt not there.
     const held = new Set(locked.map(row => row.n))
@@ -63,6 +63,7 @@ async function transact(
       sessions: sessions.map(toSessionRow),
       runs: runs.map(toRunRow),
       entries: entries.map(toEntryRow),
+      ...(clock[0] && { now: clock[0].now }),
     })
     decide(unit)
     const numbers = await writeUnit(connection, unit, { sessions, runs, entries }, attempt > 0)
@@ -107,5 +108,7 @@ function readsOf(touched: Touched): (Statement | undefined)[] {
           ],
         }
       : undefined,
+    // Leases are by the server's clock, which all machines share; asked for when the rows are locked.
+    runs.length > 0 ? { text: `SELECT ${serverNow} AS now` } : undefined,
   ]
 }

@@ -1,7 +1,7 @@
 import { RathError } from '../../../base/errors.ts'
-import type { StoreDriver, StoredChunk } from '../../driver.ts'
+import type { ChangeLog, StoreDriver, StoredChunk } from '../../driver.ts'
 import { readBlobs } from './blobs.ts'
-import { changes, isCursor } from './changes.ts'
+import { changes, type Followed, followedRuns, followedSessions, isCursor } from './changes.ts'
 import { commit } from './commit.ts'
 import { Pool, type PostgresOptions } from './pool.ts'
 import {
@@ -16,12 +16,12 @@ import {
   toRunRow,
   toSessionRow,
 } from './rows.ts'
-import { isCurrent, migrate } from './schema.ts'
+import { isCurrent, migrate, serverNow } from './schema.ts'
 import { indexChunks, searchWords, unindexed } from './search.ts'
 import { SessionMemory } from './session-memory.ts'
 import { sessionQuery } from './session-query.ts'
 import { sweep } from './sweep.ts'
-import { fromText, isDigest, toText } from './text.ts'
+import { fromText, isDigest, toText, toTextOrNull } from './text.ts'
 import { Watch } from './watch.ts'
 
 /** `postgres://…` — one database, many processes of many machines, through the package `pg`. */
@@ -36,6 +36,18 @@ export async function postgresDriver(address: string, options: PostgresOptions =
   const watch = new Watch(pool)
   const memory = new SessionMemory()
   const starts = new Set<Promise<unknown>>()
+  const follow = <Found extends { readonly n: number; readonly changed: string }, Row>(
+    table: Followed<Found, Row>,
+  ): ChangeLog<Row> => ({
+    behind(cursor) {
+      const found = changes(pool, table, cursor)
+      if (cursor !== undefined) return found
+      const start = found.finally(() => starts.delete(start))
+      starts.add(start)
+      return start
+    },
+    isCursor,
+  })
 
   return {
     url: pool.url,
@@ -75,14 +87,8 @@ export async function postgresDriver(address: string, options: PostgresOptions =
       )
       return rows.map(toSessionRow)
     },
-    changes(cursor) {
-      const found = changes(pool, cursor)
-      if (cursor !== undefined) return found
-      const start = found.finally(() => starts.delete(start))
-      starts.add(start)
-      return start
-    },
-    isCursor,
+    sessionChanges: follow(followedSessions),
+    runChanges: follow(followedRuns),
     watch: wake => watch.add(wake),
 
     chunkRows: (head, from, limit) => chunkRows(pool, head, from, limit),
@@ -102,12 +108,28 @@ export async function postgresDriver(address: string, options: PostgresOptions =
       ])
       return rows.map(toRunRow)[0]
     },
-    async runRows(status, limit) {
+    async runRows(status, limit, before) {
       const rows = await pool.query<RunRecord>(
-        `SELECT ${runColumns} FROM openrath.run WHERE $1::text IS NULL OR status = $1 ORDER BY n DESC LIMIT $2`,
-        [status ?? null, limit],
+        `SELECT ${runColumns} FROM openrath.run WHERE ($1::text IS NULL OR status = $1)
+           AND ($3::text IS NULL OR n < (SELECT n FROM openrath.run WHERE id = $3)) ORDER BY n DESC LIMIT $2`,
+        [status ?? null, limit, toTextOrNull(before)],
       )
       return rows.map(toRunRow)
+    },
+    async takeRun(owner, leaseMs, queues) {
+      const [row] = await pool.query<RunRecord>(
+        `UPDATE openrath.run SET status = 'running', owner = $1, fence = fence + 1, lease_until = ${serverNow} + $2::bigint,
+           updated = ${serverNow}, changed = pg_current_xact_id()
+         WHERE n = (
+           SELECT n FROM openrath.run WHERE queue = ANY ($3) AND not_before <= ${serverNow}
+             AND (status = 'queued' OR status = 'running' AND lease_until <= ${serverNow})
+           ORDER BY priority DESC, n LIMIT 1 FOR UPDATE SKIP LOCKED
+         ) RETURNING ${runColumns}`,
+        [toText(owner), leaseMs, queues.map(toText)],
+      )
+      if (row === undefined) return undefined
+      watch.announce()
+      return toRunRow(row)
     },
     async entryRow(run, key, occurrence) {
       if (!Number.isSafeInteger(occurrence)) return undefined

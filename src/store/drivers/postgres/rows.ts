@@ -9,7 +9,8 @@ export const sessionColumns = `
   (SELECT array_agg(name ORDER BY name) FROM openrath.tag WHERE tag.session = session.n) AS tags`
 export const fromSession = 'FROM openrath.session LEFT JOIN openrath.chunk AS head ON head.n = session.head'
 /** Named one by one: a prepared `SELECT *` breaks when a newer version adds a column. */
-export const runColumns = 'id, status, owner, fence, lease_until, input, output, data, created, updated'
+export const runColumns =
+  'n, id, status, owner, fence, lease_until, input, output, data, created, updated, queue, priority, not_before, cancel, changed::text AS changed'
 export const entryColumns = 'run, key, occurrence, kind, request, outcome, intended, concluded, blobs'
 
 /** A row of the table, as the columns above return it. */
@@ -28,6 +29,12 @@ export interface SessionRecord {
 }
 
 export interface RunRecord {
+  readonly n: number
+  readonly changed: string
+  readonly queue: string | null
+  readonly priority: number
+  readonly not_before: number
+  readonly cancel: string | null
   readonly id: string
   readonly status: RunStatus
   readonly owner: string | null
@@ -75,6 +82,10 @@ export function toRunRow(row: RunRecord): RunRow {
     input: fromTextOrNull(row.input),
     output: fromTextOrNull(row.output),
     data: freezeJson(JSON.parse(row.data)),
+    ...(row.queue !== null && {
+      queue: { name: fromText(row.queue), priority: row.priority, notBefore: row.not_before },
+    }),
+    ...(row.cancel !== null && { cancel: JSON.parse(row.cancel) }),
     created: row.created,
     updated: row.updated,
   }

@@ -9,6 +9,9 @@ const beginMigration = `${begin}; SELECT pg_advisory_xact_lock(${family}, 1)`
 export const beginShared = `${begin}; SELECT pg_advisory_xact_lock_shared(${family}, 2)`
 export const beginAlone = `${begin}; SELECT pg_advisory_xact_lock(${family}, 2)`
 
+/** Milliseconds since the epoch by the server's clock. */
+export const serverNow = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
+
 /**
  * Each step takes the schema from the version of its index to the next. A released step is never edited: a change is a
  * new step. Chunks and sessions refer to each other by small numbers; digests and ids are for the outside. Texts compare
@@ -119,6 +122,14 @@ export const migrations: readonly string[] = [
       INSERT INTO openrath.unindexed (first, last) VALUES (first_n, last_n);
     END IF;
   END $$;
+  `,
+  // Runs wait in queues, can be asked to stop, and are followed as sessions are.
+  `
+  ALTER TABLE openrath.run ADD COLUMN queue text COLLATE "C", ADD COLUMN priority bigint NOT NULL DEFAULT 0,
+    ADD COLUMN not_before double precision NOT NULL DEFAULT 0, ADD COLUMN cancel text COLLATE "C",
+    ADD COLUMN changed xid8 NOT NULL DEFAULT pg_current_xact_id();
+  CREATE INDEX run_changed ON openrath.run (changed, n);
+  CREATE INDEX run_queue ON openrath.run (queue, priority DESC, n) WHERE queue IS NOT NULL AND status IN ('queued', 'running');
   `,
 ]
 

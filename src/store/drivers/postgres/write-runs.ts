@@ -20,10 +20,15 @@ export function* writeRuns(rows: readonly RunRow[], loaded: readonly RunRecord[]
     of.map(row => JSON.stringify(row.data)),
     of.map(row => row.created),
     of.map(row => row.updated),
+    of.map(row => toTextOrNull(row.queue?.name)),
+    of.map(row => row.queue?.priority ?? 0),
+    of.map(row => row.queue?.notBefore ?? 0),
+    of.map(row => (row.cancel ? JSON.stringify(row.cancel) : null)),
   ]
   const given = `unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::double precision[], $6::text[], $7::text[],
-    $8::text[], $9::bigint[], $10::bigint[])`
-  const names = '(id, status, owner, fence, lease_until, input, output, data, created, updated)'
+    $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::double precision[], $14::text[])`
+  const names =
+    '(id, status, owner, fence, lease_until, input, output, data, created, updated, queue, priority, not_before, cancel)'
 
   const fresh = rows.filter(row => !isKnown(row))
   if (fresh.length > 0) {
@@ -37,7 +42,10 @@ export function* writeRuns(rows: readonly RunRow[], loaded: readonly RunRecord[]
   if (changed.length === 0) return
   yield {
     text: `UPDATE openrath.run SET status = given.status, owner = given.owner, fence = given.fence, lease_until = given.lease_until,
-       output = given.output, data = given.data, updated = given.updated
+       output = given.output, data = given.data, updated = given.updated, cancel = given.cancel,
+       changed = CASE WHEN (run.status, run.owner, run.fence, run.output, run.data, run.cancel)
+         IS NOT DISTINCT FROM (given.status, given.owner, given.fence, given.output, given.data, given.cancel)
+         THEN run.changed ELSE pg_current_xact_id() END
      FROM ${given} AS given ${names} WHERE run.id = given.id`,
     values: columns(changed),
   }

@@ -19,6 +19,7 @@ import { SessionCache } from './session-cache.ts'
 import { sessionQuery } from './session-query.ts'
 import { sweep } from './sweep.ts'
 import { fold, folded, numberOfChunk } from './tail.ts'
+import { nextChange } from './write.ts'
 
 /** How often another process's commits are looked for while somebody follows the store. */
 const pollMs = 50
@@ -63,8 +64,19 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
       const sql = `SELECT ${sessionColumns} ${fromSessions} ${where} ORDER BY session.created DESC, session.id DESC LIMIT ?`
       return (await all(sql, ...values, limit)).map(toSessionRow)
     },
-    changes: cursor => changes(db, cursor),
-    isCursor,
+    sessionChanges: { behind: cursor => changes(db, cursor), isCursor },
+    runChanges: {
+      async behind(cursor) {
+        if (cursor === undefined) {
+          const newest = await one('SELECT coalesce(max(changed), 0) AS newest FROM run')
+          return { rows: [], cursor: `${newest?.newest}` }
+        }
+        const sql = 'SELECT * FROM run WHERE changed > ? ORDER BY changed LIMIT 1000'
+        const rows = await all(sql, Number(cursor))
+        return { rows: rows.map(toRunRow), cursor: `${rows.at(-1)?.changed ?? cursor}` }
+      },
+      isCursor: text => /^\d{1,15}$/.test(text),
+    },
     watch(wake) {
       watchers.add(wake)
       let seen = dataVersion(db)
@@ -131,9 +143,24 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
       const row = await one('SELECT * FROM run WHERE id = ?', id)
       return row && toRunRow(row)
     },
-    async runRows(status, limit) {
-      const sql = "SELECT * FROM run WHERE ?1 = '' OR status = ?1 ORDER BY n DESC LIMIT ?2"
-      return (await all(sql, status ?? '', limit)).map(toRunRow)
+    async runRows(status, limit, before) {
+      const sql = `SELECT * FROM run WHERE (?1 = '' OR status = ?1)
+        AND (?3 = '' OR n < (SELECT n FROM run WHERE id = ?3)) ORDER BY n DESC LIMIT ?2`
+      return (await all(sql, status ?? '', limit, before ?? '')).map(toRunRow)
+    },
+    async takeRun(owner, leaseMs, queues) {
+      const now = Date.now()
+      const sql = `UPDATE run SET status = 'running', owner = ?1, fence = fence + 1, lease_until = ?2 + ?3, updated = ?2,
+          changed = ${nextChange}
+        WHERE n = (
+          SELECT n FROM run WHERE queue IN (SELECT value FROM json_each(?4)) AND not_before <= ?2
+            AND (status = 'queued' OR status = 'running' AND lease_until <= ?2)
+          ORDER BY priority DESC, n LIMIT 1
+        ) RETURNING *`
+      const row = await db.write(() => db.sql(sql).get(owner, now, leaseMs, JSON.stringify(queues)))
+      if (row === undefined) return undefined
+      wakeAll()
+      return toRunRow(row as Sqlite)
     },
     async entryRow(run, key, occurrence) {
       const row = await one(

@@ -11,6 +11,7 @@ export class Extension implements Rows {
   chunks: ChunkRow[] | undefined
   row: SessionRow
   isMore = false
+  readonly now = Date.now()
 
   constructor(known: NumberedSession) {
     this.known = known

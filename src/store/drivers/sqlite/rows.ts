@@ -54,6 +54,14 @@ export function toRunRow(row: Sqlite): RunRow {
     input: row.input as string | null,
     output: row.output as string | null,
     data: freezeJson(JSON.parse(row.data as string)),
+    ...(row.queue !== null && {
+      queue: {
+        name: row.queue as string,
+        priority: row.priority as number,
+        notBefore: row.not_before as number,
+      },
+    }),
+    ...(row.cancel !== null && { cancel: JSON.parse(row.cancel as string) }),
     created: row.created as number,
     updated: row.updated as number,
   }

@@ -105,6 +105,16 @@ export const migrations: readonly string[] = [
   ALTER TABLE recorded RENAME TO chunk;
   ALTER TABLE session DROP COLUMN version;
   `,
+  // Runs wait in queues, can be asked to stop, and are followed: `changed` numbers their changes.
+  `
+  ALTER TABLE run ADD COLUMN queue TEXT;
+  ALTER TABLE run ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE run ADD COLUMN not_before INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE run ADD COLUMN cancel TEXT;
+  ALTER TABLE run ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX run_changed ON run (changed);
+  CREATE INDEX run_queue ON run (queue, priority DESC, n) WHERE queue IS NOT NULL AND status IN ('queued', 'running');
+  `,
 ]
 
 /** Refuses what is not ours, or is newer, before anything is written to it; what is older, too, if nothing may be. */

@@ -44,11 +44,16 @@ export function writeUnit(db: Database, { sessions: loaded, unit }: Decided, cac
     cache.forget()
   }
   for (const run of runs) {
+    // A renewed lease is not a change that followers are told about.
     db.sql(
-      `INSERT INTO run (id, status, owner, fence, lease_until, input, output, data, created, updated)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT (id) DO UPDATE SET status = excluded.status, owner = excluded.owner, fence = excluded.fence,
-         lease_until = excluded.lease_until, output = excluded.output, data = excluded.data, updated = excluded.updated`,
+      `INSERT INTO run (id, status, owner, fence, lease_until, input, output, data, created, updated, queue, priority, not_before,
+         cancel, changed)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${nextChange})
+       ON CONFLICT (id) DO UPDATE SET
+         changed = iif(status = excluded.status AND owner IS excluded.owner AND fence = excluded.fence
+           AND output IS excluded.output AND data = excluded.data AND cancel IS excluded.cancel, changed, excluded.changed),
+         status = excluded.status, owner = excluded.owner, fence = excluded.fence, lease_until = excluded.lease_until,
+         output = excluded.output, data = excluded.data, updated = excluded.updated, cancel = excluded.cancel`,
     ).run(
       run.id,
       run.status,
@@ -60,6 +65,10 @@ export function writeUnit(db: Database, { sessions: loaded, unit }: Decided, cac
       JSON.stringify(run.data),
       run.created,
       run.updated,
+      run.queue?.name ?? null,
+      run.queue?.priority ?? 0,
+      run.queue?.notBefore ?? 0,
+      run.cancel ? JSON.stringify(run.cancel) : null,
     )
   }
   for (const entry of entries) {
@@ -81,6 +90,9 @@ export function writeUnit(db: Database, { sessions: loaded, unit }: Decided, cac
     )
   }
 }
+
+/** The number of the next change of a run, inside a transaction. */
+export const nextChange = '(SELECT coalesce(max(changed), 0) + 1 FROM run)'
 
 /** What is under way in one transaction. */
 interface Writer {
