@@ -1,6 +1,7 @@
 import { RathError, show } from '../base/errors.ts'
 import { isPlainObject, type Json } from '../base/json.ts'
 import type { ModelAnswer } from '../model/spec.ts'
+import { withoutFence } from '../run/output.ts'
 import { textOf } from '../session/part.ts'
 import { Workflow } from './workflow.ts'
 
@@ -100,7 +101,7 @@ function fromJson(value: Json, keys: ReadonlySet<string>): Choice | undefined {
 /** JSON, in a Markdown fence or not; undefined where it is something else. */
 function parsed(text: string): Json | undefined {
   try {
-    return JSON.parse(/^```(?:json)?\s*\n([\s\S]*?)\n?\s*```$/.exec(text)?.[1] ?? text)
+    return JSON.parse(withoutFence(text))
   } catch {
     return undefined
   }

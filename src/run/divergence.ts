@@ -113,13 +113,18 @@ function nearest(asked: Asked, record: RunRecord): JournalEntry | undefined {
   return best?.entry
 }
 
+/** Milliseconds that a comparison may take: requests are as long as what models and tools wrote. */
+const patience = 2000
+
 async function differences(near: JournalEntry, asked: Asked, sources: DivergenceSources): Promise<string> {
   const { record, store, scratch, definitions } = sources
   const then = await readable(askedIn(near).request, digest => record.defined(digest)?.request, store)
   const before = store.clean(then)
   const now = store.clean(await readable(asked.request, digest => definitions.get(digest), scratch))
   if (before === now) return ''
-  return createTwoFilesPatch('recorded', 'now', before, now, undefined, undefined, { context: 2 })
+  const options = { context: 2, timeout: patience }
+  const patch = createTwoFilesPatch('recorded', 'now', before, now, undefined, undefined, options)
+  return patch ?? 'The requests differ too much to be compared line by line.'
 }
 
 /** A request with what it names by digest written out, one thing a line. */

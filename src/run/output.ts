@@ -78,7 +78,11 @@ function outOfObject(value: Json): Json {
   return isHolder ? ((value as JsonObject).value as Json) : value
 }
 
-/** Some models wrap JSON in a Markdown fence even when told not to. */
-function withoutFence(text: string): string {
-  return /^\s*```(?:json)?\s*\n([\s\S]*?)\n?\s*```\s*$/.exec(text)?.[1] ?? text
+/** Some models wrap JSON in a Markdown fence even when told not to. Not one expression: that takes hours for a fence and a thousand line breaks. */
+export function withoutFence(text: string): string {
+  const trimmed = text.trim()
+  const start = trimmed.indexOf('\n')
+  if (!trimmed.startsWith('```') || !trimmed.endsWith('```') || start < 0) return text
+  const label = trimmed.slice(3, start).trim()
+  return label === '' || label === 'json' ? trimmed.slice(start + 1, -3).trim() : text
 }

@@ -59,3 +59,73 @@ test('a glob fits what shells and editors would let it fit', () => {
   for (const [glob, path] of yes) expect(fits(glob, path), `${glob} ${path}`).toBe(true)
   for (const [glob, path] of no) expect(fits(glob, path), `${glob} ${path}`).toBe(false)
 })
+
+test('a glob fits what an expression made of it would fit, and takes no longer than its length times that of the path', () => {
+  // What globs were before; it takes exponential time.
+  const patternOf = (glob: string): string => {
+    let pattern = ''
+    for (let i = 0; i < glob.length; i++) {
+      const char = glob[i] as string
+      const stars = /^\*+/.exec(glob.slice(i))?.[0].length ?? 0
+      const end = char === '[' || char === '{' ? glob.indexOf(char === '[' ? ']' : '}', i + 2) : -1
+      if (stars > 1) {
+        i += stars - 1
+        if (glob[i + 1] === '/') i++
+        pattern += glob[i] === '/' ? '(?:.*/)?' : '.*'
+      } else if (stars === 1) pattern += '[^/]*'
+      else if (char === '?') pattern += '[^/]'
+      else if (end >= 0 && char === '[') {
+        const inside = glob.slice(i + 1, end)
+        pattern += `(?!/)[${inside.replace(/^!/, '^').replace(/[\\\]]/g, '\\$&')}]`
+        i = end
+      } else if (end >= 0) {
+        pattern += `(?:${glob
+          .slice(i + 1, end)
+          .split(',')
+          .map(patternOf)
+          .join('|')})`
+        i = end
+      } else pattern += `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`
+    }
+    return pattern
+  }
+  const piece = fc.constantFrom(
+    'a',
+    'b',
+    '/',
+    '*',
+    '**',
+    '**/',
+    '?',
+    '[ab]',
+    '[!a]',
+    '[a-c]',
+    '{a,b*}',
+    '{,ab}',
+    '{',
+    ']',
+    '.',
+  )
+  const glob = fc.array(piece, { minLength: 1, maxLength: 6 }).map(pieces => pieces.join(''))
+  const path = fc.string({ unit: fc.constantFrom('a', 'b', 'c', '/', '.'), maxLength: 8 })
+  fc.assert(
+    fc.property(glob, path, (given, tried) => {
+      const relative = given.replace(/^\.?\//, '')
+      const whole = `^${relative.includes('/') ? '' : '(?:.*/)?'}${patternOf(relative)}$`
+      expect(globMatcher(given)(tried), `${given} ${tried}`).toBe(new RegExp(whole, 's').test(tried))
+    }),
+    { numRuns: 3000 },
+  )
+  const begun = performance.now()
+  for (const hostile of [
+    '*a*a*a*a*a*b',
+    `${'**/'.repeat(100)}b`,
+    `${'{a,*}'.repeat(90)}b`,
+    `${'*a'.repeat(249)}b`,
+    `${'{,a}'.repeat(120)}b`,
+  ]) {
+    expect(globMatcher(hostile)('a'.repeat(255)), hostile).toBe(false)
+    expect(globMatcher(hostile)('a/'.repeat(2000)), hostile).toBe(false)
+  }
+  expect(performance.now() - begun).toBeLessThan(20_000)
+})

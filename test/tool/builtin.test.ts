@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Json, JsonObject } from '../../src/base/json.ts'
+import { withoutFence } from '../../src/run/output.ts'
 import { localBackend } from '../../src/sandbox/drivers/local/driver.ts'
 import type { Sandbox } from '../../src/sandbox/spec.ts'
 import type { ToolOutcome } from '../../src/session/chunk.ts'
@@ -271,5 +272,57 @@ describe('what calls wait for', () => {
   test('commands and code run alone', () => {
     expect(claim('run_shell_command', { cmd: 'x' })).toEqual({ resources: [], alone: true })
     expect(claim('run_code', { code: 'x' })).toEqual({ resources: [], alone: true })
+  })
+})
+
+describe('what a model writes does not stop the process', () => {
+  const quick = async (work: () => unknown) => {
+    const begun = performance.now()
+    const ended = await work()
+    expect(performance.now() - begun).toBeLessThan(10_000)
+    return ended
+  }
+
+  test('in globs, texts to edit, paths and expressions', async () => {
+    put('a'.repeat(250), 'x')
+    put('lines', 'a\n'.repeat(19_000))
+    const search = (args: JsonObject) => run('search_workspace', { query: 'x', ...args })
+    expect(await quick(() => search({ glob: '*a*a*a*a*a*a*a*a*b' }))).toMatchObject({
+      value: { matches: [] },
+    })
+    for (const old of [`a${'\n'.repeat(300_000)}b`, `${'a\n'.repeat(9000)}b`]) {
+      expect(await quick(() => failure('edit_workspace_file', { path: 'lines', old, new: '' }))).toContain(
+        'is not in lines',
+      )
+    }
+    const path = `a${'/'.repeat(500_000)}b`
+    expect(await quick(() => failure('workspace_path_exists', { path }))).toContain('at most 4096 characters')
+    for (const query of ['(?:a|a)*'.repeat(1000), 'a'.repeat(2_000_000)]) {
+      expect(await quick(() => search({ query, regex: true }))).toMatchObject({ kind: 'error' })
+    }
+  })
+
+  test('a search hears that it is cancelled while its expression is slow in every file', async () => {
+    for (let i = 0; i < 400; i++) put(`f${i}`, `${'a'.repeat(22)}!`)
+    const controller = new AbortController()
+    setTimeout(() => controller.abort(new Error('enough')), 50)
+    const begun = performance.now()
+    const query = { text: '^(?:(?:a|a)+)+$', regex: true, signal: controller.signal }
+    await expect(sandbox.files.search(query)).rejects.toThrow()
+    expect(performance.now() - begun).toBeLessThan(10_000)
+  })
+
+  test('in answers with a fence', async () => {
+    const hostile = [
+      `\`\`\`${'\n'.repeat(100_000)}`,
+      `\`\`\`json\n${'` '.repeat(100_000)}`,
+      `${'\n'.repeat(50_000)}x`,
+    ]
+    for (const text of hostile) await quick(() => withoutFence(text))
+    expect(withoutFence(' ```json\n{"a":1}\n``` ')).toBe('{"a":1}')
+    expect(withoutFence('```\n1\n```')).toBe('1')
+    expect(withoutFence('```ts\n1\n```')).toBe('```ts\n1\n```')
+    expect(withoutFence('```')).toBe('```')
+    expect(withoutFence('{"a":"```"}')).toBe('{"a":"```"}')
   })
 })

@@ -202,7 +202,7 @@ function argumentParts(args: readonly Argument[]): string[] {
 /** A fence longer than any in the text. */
 function block({ text, characters, digest }: Cut, language = 'text'): string {
   const shown = visible(text)
-  const longest = Math.max(2, ...(shown.match(/`+/g) ?? []).map(ticks => ticks.length))
+  const longest = (shown.match(/`+/g) ?? []).reduce((most, ticks) => Math.max(most, ticks.length), 2)
   const fence = '`'.repeat(longest + 1)
   const note =
     characters === undefined

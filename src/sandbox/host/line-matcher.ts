@@ -10,6 +10,8 @@ export interface Line {
 /** The first lines of a text that fit. */
 export type LineMatcher = (text: string, limit: number) => Line[]
 
+/** Characters of an expression: making one ready cannot be stopped. */
+const longest = 1000
 /** Milliseconds that an expression may take for one file. Nothing else runs meanwhile. */
 const patience = 250
 
@@ -23,6 +25,12 @@ export function lineMatcher(wanted: string, isRegex: boolean): LineMatcher {
     const fits = (line: string) => line.includes(wanted)
     return (text, limit) => (fits(text) ? pick(text, limit, fits) : [])
   }
+  if (wanted.length > longest) {
+    throw new RathError(
+      'invalid-argument',
+      `An expression has at most ${longest} characters, not ${wanted.length}.`,
+    )
+  }
   const expression = expressionOf(wanted)
   // A model's expression can take longer than the universe; a script can be stopped, a function of ours cannot.
   const sandbox = createContext({ pick, expression, text: '', limit: 0 })
@@ -32,7 +40,9 @@ export function lineMatcher(wanted: string, isRegex: boolean): LineMatcher {
     try {
       return script.runInContext(sandbox, { timeout: patience })
     } catch (error) {
-      if ((error as { code?: unknown }).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error
+      const { code, message } = error as { code?: unknown; message: string }
+      if (code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT')
+        throw new RathError('invalid-argument', `${message}. Make it simpler.`)
       throw new RathError(
         'invalid-argument',
         `The expression ${show(wanted)} takes too long; make it simpler, or search for a plain text.`,

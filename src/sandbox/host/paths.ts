@@ -6,6 +6,9 @@ import { orNothing } from './or-nothing.ts'
 /** As many links as Linux follows before it gives up. */
 const mostLinks = 40
 
+/** What Linux takes. */
+const longestPath = 4096
+
 /** A workspace on this machine, under the two names that it may have. */
 export interface WorkspaceFolder {
   /** Where this process finds it: a real path, or one through `/proc/<pid>/root` into another mount namespace. */
@@ -57,6 +60,12 @@ export class WorkspacePaths {
   #whole(path: string): string {
     if (typeof path !== 'string' || path.includes('\0')) {
       throw new RathError('invalid-argument', `A path is text without a zero byte, not ${show(path)}.`)
+    }
+    if (path.length > longestPath) {
+      throw new RathError(
+        'invalid-argument',
+        `A path has at most ${longestPath} characters, as Linux has it; this one has ${path.length}: ${show(path)}.`,
+      )
     }
     return isAbsolute(path) ? path : behind(this.inside) + path
   }

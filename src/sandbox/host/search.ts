@@ -1,10 +1,10 @@
 import { type Dirent, fstatSync, readdirSync } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { cancelledError } from '../../base/abort.ts'
 import { RathError, show } from '../../base/errors.ts'
 import { globMatcher } from '../glob.ts'
 import type { SearchMatch, SearchQuery, SearchResult } from '../spec.ts'
+import { Breath } from '../workspace/breath.ts'
 import { readWhole } from './bytes.ts'
 import { hold } from './held.ts'
 import { type LineMatcher, lineMatcher } from './line-matcher.ts'
@@ -33,8 +33,9 @@ export async function searchFiles(
   const matches: SearchMatch[] = []
   let skipped = 0
   const hidden = paths.hidden === undefined ? undefined : join(paths.root, paths.hidden)
-  for await (const file of filesUnder(start, hidden)) {
-    if (signal?.aborted) throw cancelledError(signal)
+  const breath = new Breath(signal)
+  for await (const file of filesUnder(start, hidden, breath)) {
+    if (breath.due) await breath.take()
     const inside = file === start ? basename(file) : file.slice(start.length + 1)
     if (!fits(inside)) continue
     const path = paths.relative(file)
@@ -67,7 +68,7 @@ async function contentOf(paths: WorkspacePaths, file: string): Promise<Buffer | 
 }
 
 /** In the order of the paths. Regular files only; a folder that cannot be read is left out. */
-async function* filesUnder(path: string, hidden: string | undefined): AsyncGenerator<string> {
+async function* filesUnder(path: string, hidden: string | undefined, breath: Breath): AsyncGenerator<string> {
   if (!(await stat(path)).isDirectory()) {
     yield path
     return
@@ -76,6 +77,7 @@ async function* filesUnder(path: string, hidden: string | undefined): AsyncGener
   const entries = entriesOf(await readdir(path, { withFileTypes: true }))
   const open = entries.map(entry => ({ entry, at: path })).reverse()
   for (let next = open.pop(); next; next = open.pop()) {
+    if (breath.due) await breath.take()
     const here = join(next.at, next.entry.name)
     if (here === hidden) continue
     if (next.entry.isFile()) yield here

@@ -3,6 +3,7 @@ import { RathError, show } from '../../base/errors.ts'
 import { globMatcher } from '../glob.ts'
 import { type LineMatcher, lineMatcher } from '../host/line-matcher.ts'
 import type { SearchMatch, SearchQuery, SearchResult } from '../spec.ts'
+import { Breath } from '../workspace/breath.ts'
 import { candidateScript, contentScript } from './search-scripts.ts'
 import type { ShellOptions } from './shell.ts'
 
@@ -34,7 +35,13 @@ export async function searchByShell(query: SearchQuery, call: Call): Promise<Sea
     wanted !== '',
   )
   const shown = ({ name }: Candidate) => found.shown(name)
-  const files = found.files.filter(({ name }) => fits(name.slice(2))).sort(byPath)
+  const breath = new Breath(signal)
+  const files: Candidate[] = []
+  for (const file of found.files) {
+    if (fits(file.name.slice(2))) files.push(file)
+    if (breath.due) await breath.take()
+  }
+  files.sort(byPath)
   if (linesOf === undefined) {
     const matches = files.slice(0, limit).map(file => ({ path: shown(file) }))
     return { matches, truncated: files.length > limit, skipped: 0 }
@@ -45,6 +52,7 @@ export async function searchByShell(query: SearchQuery, call: Call): Promise<Sea
   for (const batch of batches(files.filter(file => isText(file) && file.mayHold))) {
     if (signal?.aborted) throw cancelledError(signal)
     for (const [file, bytes] of await contents(batch, call, options)) {
+      if (breath.due) await breath.take()
       const lines = linesIn(bytes, linesOf, limit + 1 - matches.length)
       if (lines === undefined) skipped++
       for (const { line, text } of lines ?? []) {

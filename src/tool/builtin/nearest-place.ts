@@ -7,13 +7,16 @@ export interface NearestPlace {
 
 /** Longer files are not compared line by line. */
 const longest = 20_000
+const longestWanted = 500
 const shownLines = 12
 
 /** The lines that are most like the wanted ones; nothing when none is like them at all. */
 export function nearestPlace(text: string, wanted: string): NearestPlace | undefined {
   const lines = text.split('\n')
-  const looked = wanted.replace(/^\n+|\n+$/g, '').split('\n')
-  if (lines.length > longest) return undefined
+  const looked = wanted.split('\n')
+  while (looked.length > 1 && looked[0] === '') looked.shift()
+  while (looked.length > 1 && looked.at(-1) === '') looked.pop()
+  if (lines.length > longest || looked.length > longestWanted) return undefined
   const loose = looseMatch(lines, looked)
   if (loose !== undefined) {
     const why = lines[loose]?.endsWith('\r')

@@ -11,6 +11,8 @@ export interface PathFiles {
 /** The files of the session's workspace, looked for only when a rule needs them; undefined where nobody can look into them. */
 export type AskFiles = () => Promise<PathFiles | undefined>
 
+/** As long as a path of Linux may be. */
+const longestPath = 4096
 /** As many links as Linux follows before it gives up. */
 const mostLinks = 40
 
@@ -39,7 +41,7 @@ export async function isInside(
  * something that is not there yet is still a way out. What does not exist is taken as written.
  */
 async function resolvePath(path: string, base: string, files: PathFiles): Promise<string | undefined> {
-  if (path.includes('\0')) return undefined
+  if (path.includes('\0') || path.length > longestPath) return undefined
   // Not joined by the library, which would take `link/..` apart by its letters.
   const whole = isAbsolute(path) ? path : base + sep + path
   let here = parse(whole).root
