@@ -5,7 +5,7 @@ import type { Runtime } from '../run/runtime.ts'
 import type { Unfinished } from '../run/unfinished.ts'
 import { Session } from '../session/session.ts'
 import { approver } from './ask.ts'
-import { callLines, effectLines } from './call-print.ts'
+import { callLines, reviewLines } from './call-print.ts'
 import { UsageError } from './errors.ts'
 import { type ExitCode, exit } from './exit.ts'
 import { Terminal } from './lines.ts'
@@ -130,10 +130,11 @@ async function tellEnd(
 /** What a person is asked, each with the line that answers it. */
 export function tellWaiting({ code, data }: RathError, run: string, output: Output): void {
   if (code === 'needs-review') {
-    output.tell(`Run ${run} was cut off while this was under way. Find out whether it happened, then say so:`)
+    output.tell(`Run ${run} needs somebody who finds out whether this happened, and says so:`)
     for (const call of (data.calls ?? []) as unknown as Unfinished[]) {
-      output.tell(indent(effectLines(call, output)))
-      output.tell(`  rath approve ${run} ${call.id} --happened, or --did-not-happen`)
+      output.tell(indent(reviewLines(call, output)))
+      const same = call.recorded?.map(({ id }) => `--same ${id}, or `).join('') ?? ''
+      output.tell(`  rath approve ${run} ${call.id} ${same}--happened, or --did-not-happen`)
     }
   } else {
     output.tell(`Run ${run} waits for a decision:`)

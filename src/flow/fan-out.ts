@@ -106,7 +106,7 @@ async function runBranches(
       const end = await attempt(branches[i] as Branch, retry, abort.signal)
       ended[i] = end
       const last = end.failures.at(-1)
-      if (!end.session && last?.code === 'run-waiting') {
+      if (!end.session && (last?.code === 'run-waiting' || last?.code === 'needs-review')) {
         waiting.push(last)
         continue
       }

@@ -1,15 +1,21 @@
 import { onAbort } from '../base/abort.ts'
+import { digestOf } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
 import { longestTimer } from '../base/time.ts'
 import type { Session } from '../session/session.ts'
-import type { JournalEntry } from '../store/spec.ts'
-import { type ApprovalDecision, type ApprovalRequest, checkDecision, editProblem } from '../tool/approval.ts'
+import {
+  type ApprovalDecision,
+  type ApprovalRequest,
+  checkDecision,
+  editProblem,
+  type GivenDecision,
+} from '../tool/approval.ts'
 import { isBuiltinTool } from '../tool/builtin/builtin-tools.ts'
 import { argumentsDigest, factsIn } from './approval-facts.ts'
 import { cleanDigest } from './clean-digest.ts'
 import { emit, type RunContext } from './context.ts'
-import { askedIn, type Outcome } from './entry.ts'
+import { askedIn, type EntryName, type Lending, type Outcome, stateIn } from './entry.ts'
 import type { OpenApproval } from './run.ts'
 import { scopeIn } from './scope.ts'
 
@@ -21,32 +27,42 @@ export async function askPerson(
   request: ApprovalRequest,
   place: number,
   context: RunContext,
-): Promise<ApprovalDecision> {
-  const { approval, tool, session } = request
+): Promise<GivenDecision> {
+  const { tool, session } = request
   const store = await context.runtime.store
   // As anybody else is shown them; only the handler of this call sees what will be done to the letter.
   const [args, question] = [store.clean(request.args), store.clean(request.question)]
   const digest = argumentsDigest(tool.name, args)
   const { approveWithin = Infinity, run } = context
+  const { sample } = scopeIn(context)
   const until = approveWithin === Infinity ? undefined : Date.now() + approveWithin
   // Whoever decides elsewhere has no tool to check an edit with.
   const schema = cleanDigest(tool.parameters, store)
   run.door.define(schema, () => tool.parameters)
   const builtin = isBuiltinTool(tool) ? { builtin: true } : {}
+  // By the first rule equal askers had other states, and so other ids.
+  const idOf = (at: EntryName) =>
+    run.door.rule === 1
+      ? firstApprovalId(request, place, sample)
+      : digestOf(['approval', at.key, at.occurrence]).slice(0, 32)
+  let approval = request.approval
   const passed = await run.door.pass(
     {
       kind: 'approval',
       session,
       request: { tool: tool.name, args, place },
-      sample: scopeIn(context).sample,
+      sample,
       rule: 'read',
       by: context.by,
-      id: approval,
+      id: idOf,
       facts: { question, digest, schema, ...builtin, ...(until !== undefined && { until }) },
       anybody: true,
-      mayBorrow: (outcome, entries) => isUsedUp(outcome, { session, tool: tool.name, args, place }, entries),
+      borrow: async (outcome, lender) =>
+        isUsedUp(outcome, { session, tool: tool.name, args, place }, lender) ? outcome : undefined,
     },
-    async ({ begun }) => {
+    async at => {
+      const { begun } = at
+      approval = (begun && askedIn(begun).id) ?? idOf(at)
       // One that was asked before ends when it was said to end.
       const end = begun ? factsIn(begun).until : until
       const open = {
@@ -58,10 +74,15 @@ export async function askPerson(
         ...builtin,
         ...(end !== undefined && { until: end }),
       }
-      return { value: (await answer(open, request, context)) as unknown as Json }
+      return { value: (await answer(open, { ...request, approval }, context)) as unknown as Json }
     },
   )
-  return passed.value as unknown as ApprovalDecision
+  return { decision: passed.value as unknown as ApprovalDecision, approval: passed.id ?? approval }
+}
+
+function firstApprovalId({ tool, args, session }: ApprovalRequest, place: number, sample: string): string {
+  const state = stateIn(session, 1)
+  return digestOf(['approval', state, place, tool.name, args, ...(sample ? [sample] : [])]).slice(0, 32)
 }
 
 /**
@@ -70,7 +91,7 @@ export async function askPerson(
 function isUsedUp(
   { value }: Outcome,
   { session, tool, args, place }: { session: Session; tool: string; args: Json; place: number },
-  entries: readonly JournalEntry[],
+  { entries, rule }: Lending,
 ): boolean {
   const { verdict, edit } = value as unknown as ApprovalDecision
   if (verdict === 'rejected' || verdict === 'answered') return true
@@ -79,7 +100,7 @@ function isUsedUp(
     if (entry.kind !== 'tool' || entry.outcome === undefined) return false
     const { state, request } = askedIn(entry)
     const call = request as unknown as { tool: string; args: Json; place: number }
-    return state === session.state && canonicalJson([call.tool, call.args, call.place]) === ran
+    return state === stateIn(session, rule) && canonicalJson([call.tool, call.args, call.place]) === ran
   })
 }
 

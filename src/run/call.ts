@@ -48,7 +48,7 @@ export function call(callee: Callee, input: SessionInput, options: CallOptions =
       operation: callee.operation,
       parent: input.id,
       layer: callee.layer,
-      sample: outer ? scopeIn(outer).sampleOf(name, input) : '',
+      sample: outer ? scopeIn(outer).sampleOf(name, input, outer.run.door.rule) : '',
       own: callee.options,
       options,
     },

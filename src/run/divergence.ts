@@ -1,7 +1,7 @@
 import { createTwoFilesPatch } from 'diff'
 import { canonicalJson, type Json, type JsonObject } from '../base/json.ts'
 import type { JournalEntry, Store } from '../store/spec.ts'
-import { type Asked, askedIn } from './entry.ts'
+import { type Asked, askedIn, stateIn } from './entry.ts'
 import { promptId } from './prompt.ts'
 import type { RunRecord } from './record.ts'
 
@@ -77,7 +77,7 @@ function causeOf(
 ): DivergenceCause {
   if (entry || occurrence > 0) return 'missing outcome'
   if (near === undefined) return 'missing outcome'
-  const { state } = asked.session
+  const state = stateIn(asked.session, record.rule)
   const wanted = canonicalJson(asked.request)
   const same = record
     .effects()
@@ -100,7 +100,7 @@ function causeOf(
 
 /** The recorded effect to compare with: of the same kind from the same state, best of the same agent; else the one nearest in its session. */
 function nearest(asked: Asked, record: RunRecord): JournalEntry | undefined {
-  const { state } = asked.session
+  const state = stateIn(asked.session, record.rule)
   const length = asked.session.length
   let best: { entry: JournalEntry; score: number } | undefined
   for (const entry of record.effects()) {

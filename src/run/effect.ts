@@ -9,6 +9,7 @@ import type { Effect } from '../tool/spec.ts'
 import { effects } from '../tool/tool.ts'
 import { currentContext, type RunContext } from './context.ts'
 import { errorOf, failureOf } from './door.ts'
+import { insideOf } from './entry.ts'
 import { recordedFetch } from './recorded-fetch.ts'
 import { runInEffect, scopeIn } from './scope.ts'
 import { underWay } from './under-way.ts'
@@ -25,12 +26,15 @@ export interface ForwardContext {
   /** Aborted when the call is cancelled. */
   readonly signal: AbortSignal
   effect: typeof effect
-  /** Milliseconds since the epoch. */
-  now(): Promise<number>
+  /**
+   * Milliseconds since the epoch. Draws like this one are counted in each call by themselves. Where the code of one call draws side by side, a
+   * name tells whose it is: `id('receipt')`.
+   */
+  now(name?: string): Promise<number>
   /** From 0 to 1, without 1. */
-  random(): Promise<number>
+  random(name?: string): Promise<number>
   /** A new UUID. */
-  id(): Promise<string>
+  id(name?: string): Promise<string>
   /** As the global one; the response is recorded whole. Requests other than GET and HEAD count as `external`. */
   fetch(url: string | URL, init?: RequestInit): Promise<Response>
 }
@@ -74,7 +78,7 @@ async function effectIn<T>(
   request: Json,
   work: () => T | Promise<T>,
   { effect: rule = 'external', session = context.input }: EffectOptions,
-  light = false,
+  draw?: { readonly firstRequest: Json },
 ): Promise<T> {
   if (typeof name !== 'string' || name === '' || reserved.has(name)) {
     throw new RathError(
@@ -83,6 +87,7 @@ async function effectIn<T>(
     )
   }
   checkEffect(rule, name)
+  const light = draw !== undefined
   const isRepeatable = rule !== 'external' && rule !== 'workspace'
   let cause: unknown
   const passed = await underWay(context, () =>
@@ -91,15 +96,17 @@ async function effectIn<T>(
         kind: name,
         session: session as Session,
         request: toJson(request, 'request'),
+        ...draw,
         sample: scopeIn(context).sample,
         rule,
         by: context.by,
         urgent: !light,
         light,
+        isCancelled: () => context.aborted,
       },
-      async ({ key, occurrence }) => {
+      async at => {
         try {
-          const working = runInEffect(context, `${key.slice(0, 16)}.${occurrence}`, async () => work())
+          const working = runInEffect(context, insideOf(at), async () => work())
           // A call that is cancelled does not wait for what can be done again; of the rest it has to know how it ends.
           const result = await (isRepeatable && !light ? untilAbort(working, context.signal) : working)
           return { value: result === undefined ? null : toJson(result, `the result of ${name}`) }
@@ -140,15 +147,15 @@ export class CallForwardContext implements ForwardContext {
   }
 
   get now(): ForwardContext['now'] {
-    return () => this.#draw('now', Date.now)
+    return name => this.#draw('now', name, Date.now)
   }
 
   get random(): ForwardContext['random'] {
-    return () => this.#draw('random', Math.random)
+    return name => this.#draw('random', name, Math.random)
   }
 
   get id(): ForwardContext['id'] {
-    return () => this.#draw('id', newId)
+    return name => this.#draw('id', name, newId)
   }
 
   get fetch(): ForwardContext['fetch'] {
@@ -165,7 +172,11 @@ export class CallForwardContext implements ForwardContext {
       )
   }
 
-  #draw<T extends number | string>(name: string, make: () => T): Promise<T> {
-    return effectIn(this.#context, name, {}, () => make(), { effect: 'pure' }, true)
+  #draw<T extends number | string>(kind: string, name: unknown, make: () => T): Promise<T> {
+    // It may be handed to somebody who calls it with arguments of their own, such as `map`.
+    const own = typeof name === 'string' ? { name } : {}
+    const draw = scopeIn(this.#context).drawOf(JSON.stringify([kind, own]))
+    const request = { ...own, draw }
+    return effectIn(this.#context, kind, request, () => make(), { effect: 'pure' }, { firstRequest: {} })
   }
 }

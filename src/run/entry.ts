@@ -1,9 +1,13 @@
 import { type Digest, sha256 } from '../base/digest.ts'
 import { canonicalJson, type Json, type JsonObject } from '../base/json.ts'
+import { firstState } from '../session/first-state.ts'
 import type { Session } from '../session/session.ts'
 import { valueFrom } from '../session/session.ts'
 import type { JournalEntry } from '../store/spec.ts'
 import type { Effect } from '../tool/spec.ts'
+
+/** How keys are made: 2 by this version, 1 by those before it. A run keeps the rule that it was begun with. */
+export type KeyRule = 1 | 2
 
 /** Something that is asked of the world. */
 export interface Asked {
@@ -15,13 +19,15 @@ export interface Asked {
   readonly request: Json
   /** Its canonical JSON, where that is known: an agent asks the same thing round after round. */
   readonly text?: string | undefined
+  /** The same by the first rule, where that had another. */
+  readonly firstRequest?: Json | undefined
   /** Tells equal things asked side by side apart; see `Scope`. */
   readonly sample: string
   /** What becomes of it when the process dies before the outcome is known. */
   readonly rule: Effect
   readonly by: string
-  /** What people call it: a call's id, an approval's. */
-  readonly id?: string | undefined
+  /** What people call it: a call's id, an approval's, which may depend on which entry it becomes. */
+  readonly id?: string | ((at: EntryName) => string) | undefined
   /** Facts for readers that are no part of the key. */
   readonly facts?: JsonObject | undefined
   /** The outcome is durable before whoever asked goes on: it may have changed the world. */
@@ -32,8 +38,11 @@ export interface Asked {
   readonly light?: boolean | undefined
   /** Of this run alone: never borrowed. */
   readonly own?: boolean | undefined
-  /** Whether an outcome may be borrowed from a run with these entries; any that went well by default. */
-  mayBorrow?(outcome: Outcome, entries: readonly JournalEntry[]): boolean
+  /**
+   * What may be taken of an outcome of another run: all of it by default. Undefined when it does not hold here: something that it depends on
+   * is not as it was.
+   */
+  borrow?(outcome: Outcome, lender: Lending): Promise<Outcome | undefined>
   /** Whether nobody waits for it any more. */
   isCancelled?(): boolean
 }
@@ -45,7 +54,30 @@ export type Outcome = (
 ) & {
   /** How long it took; that of the run it was borrowed from, if it was. */
   readonly ms?: number
+  /** What it depended on besides what it was asked from and for. */
+  readonly sees?: readonly Seen[]
 }
+
+/** Something of a workspace that an effect looked at, and how it was; `null`: nothing can tell whether it still is. */
+export type Seen =
+  | {
+      readonly op: 'read'
+      readonly path: string
+      readonly start?: number
+      readonly end?: number
+      readonly is: string
+    }
+  | { readonly op: 'stat' | 'list'; readonly path: string; readonly is: string }
+  | { readonly op: 'search'; readonly query: JsonObject; readonly is: string }
+  | { readonly op: 'tree'; readonly is: Digest | null }
+
+/** A run that outcomes are borrowed from. */
+export interface Lending {
+  readonly rule: KeyRule
+  readonly entries: readonly JournalEntry[]
+}
+
+export type EntryName = Pick<JournalEntry, 'key' | 'occurrence'>
 
 /** What an entry's `request` holds. */
 export interface AskedRecord {
@@ -56,16 +88,34 @@ export interface AskedRecord {
   /** The chunk after which it was asked; null at the start of a session. */
   readonly after: { readonly index: number; readonly kind: string } | null
   readonly sample?: string
+  /** The branch that it was asked on, where that has forks without a label. */
+  readonly branch?: string
   readonly id?: string
   readonly facts?: JsonObject
   /** The run that the outcome was borrowed from. */
   readonly reused?: string
+  /** The entry of this run whose outcome a person said it is. */
+  readonly instead?: string
 }
 
-/** What makes two effects the same: the state, the kind, the request, and which of several samples it is. */
-export function keyOf({ kind, session, request, text = canonicalJson(request), sample }: Asked): string {
+/** What makes two effects the same: the state, the kind and the request. By the first rule, also which of several samples it is. */
+export function keyOf(asked: Asked, rule: KeyRule): string {
+  const { kind, session, request, text = canonicalJson(request), sample } = asked
+  if (rule === 2) return sha256(`["${session.state}",${JSON.stringify(kind)},${text}]`)
   const last = sample === '' ? '""' : JSON.stringify(sample)
-  return sha256(`["${session.state}",${JSON.stringify(kind)},${text},${last}]`)
+  return sha256(`["${stateIn(session, rule)}",${JSON.stringify(kind)},${text},${last}]`)
+}
+
+/** The state that keys of a rule are made of. */
+export function stateIn(session: Session, rule: KeyRule): Digest {
+  return rule === 2 ? session.state : firstState(valueFrom(session))
+}
+
+/** What is asked, as the first rule has it. */
+export function inFirstRule(asked: Asked): Asked {
+  return asked.firstRequest === undefined
+    ? asked
+    : { ...asked, request: asked.firstRequest, firstRequest: undefined, text: undefined }
 }
 
 /** The key under which a failure that was tried again has its next outcome. */
@@ -74,13 +124,14 @@ export function nextKey(key: string): string {
   return `${base}+${Number(attempt ?? 0) + 1}`
 }
 
-export function recordOf(asked: Asked, reused?: string): AskedRecord {
+export function recordOf(asked: Asked, at: EntryName, keys: KeyRule, reused?: string): AskedRecord {
   const { session, request, by, rule, sample, id, facts } = asked
-  const tip = valueFrom(session).tip
+  const { tip, branch } = valueFrom(session)
   const after = tip ? { index: tip.index, kind: tip.kind } : null
-  const record: Writable<AskedRecord> = { request, state: session.state, by, rule, after }
+  const record: Writable<AskedRecord> = { request, state: stateIn(session, keys), by, rule, after }
   if (sample !== '') record.sample = sample
-  if (id !== undefined) record.id = id
+  if (keys === 2 && branch.includes('#')) record.branch = branch
+  if (id !== undefined) record.id = typeof id === 'function' ? id(at) : id
   if (facts) record.facts = facts
   if (reused !== undefined) record.reused = reused
   return record
@@ -96,5 +147,38 @@ export function outcomeIn(entry: JournalEntry | undefined): Outcome | undefined 
   return entry?.outcome as Outcome | undefined
 }
 
-/** Entries that are no effects: what requests name by digest. */
+/** Entries that are no effects: what requests name by digest, and who claimed an entry that somebody else had asked for. */
 export const definition = 'definition'
+
+/** Under which what is done inside an effect is counted. */
+export function insideOf({ key, occurrence }: EntryName): string {
+  return `${key.slice(0, 16)}.${occurrence}`
+}
+
+/** Who asks, as far as it only tells equal askers apart. */
+export interface Asker {
+  readonly by: string
+  /** The effect that it is part of; empty outside of all. */
+  readonly inside: string
+  readonly sample: string
+  readonly branch: string
+}
+
+export function askerOf({ by, sample, session }: Asked): Asker {
+  const { branch } = valueFrom(session)
+  return asker(by, sample, branch.includes('#') ? branch : '')
+}
+
+export function askerIn({
+  by,
+  sample = '',
+  branch = '',
+}: Pick<AskedRecord, 'by' | 'sample' | 'branch'>): Asker {
+  return asker(by, sample, branch)
+}
+
+function asker(by: string, whole: string, branch: string): Asker {
+  if (whole === '') return { by, inside: '', sample: '', branch }
+  const inside = /^[0-9a-f]{16}\.\d+/.exec(whole)?.[0] ?? ''
+  return { by, inside, sample: inside === '' ? whole : whole.slice(inside.length + 1), branch }
+}

@@ -8,7 +8,7 @@ import type { Chunk, ChunkInput } from '../session/chunk.ts'
 import { unfinished } from '../session/fold.ts'
 import { callsIn, type ToolCallPart, textOf } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
-import { type ApprovalDecision, type ApprovalRequest, askedChunk } from '../tool/approval.ts'
+import { type ApprovalRequest, askedChunk, type GivenDecision } from '../tool/approval.ts'
 import { dispatchCalls } from '../tool/dispatch.ts'
 import type { Tool } from '../tool/spec.ts'
 import { askPerson } from './approvals.ts'
@@ -75,7 +75,7 @@ class Loop {
   readonly #tools: Tools | undefined
   readonly #about: About
   /** Questions of this turn that are on their way to a person, and those that nobody has answered. */
-  readonly #asking = new Set<Promise<ApprovalDecision>>()
+  readonly #asking = new Set<Promise<GivenDecision>>()
   readonly #open: ChunkInput[] = []
   #repaired = false
 
@@ -244,11 +244,14 @@ class Loop {
     })
   }
 
-  async #approve(request: ApprovalRequest, place: number): Promise<ApprovalDecision> {
+  async #approve(request: ApprovalRequest, place: number): Promise<GivenDecision> {
     try {
       return await askPerson(request, place, this.#context)
     } catch (error) {
-      if (isWaiting(error)) this.#open.push(askedChunk(request, this.#context.by))
+      if (isWaiting(error)) {
+        const [{ approval }] = error.data.approvals as unknown as [{ approval: string }]
+        this.#open.push(askedChunk({ ...request, approval }, this.#context.by))
+      }
       throw error
     }
   }
@@ -287,6 +290,6 @@ function lastEndsTurn(attempts: readonly ChunkInput[]): readonly ChunkInput[] {
   return [...attempts.slice(0, -1), { ...last, detail: unfinished }]
 }
 
-function isWaiting(error: unknown): boolean {
+function isWaiting(error: unknown): error is RathError {
   return error instanceof RathError && error.code === 'run-waiting'
 }

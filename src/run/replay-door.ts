@@ -3,10 +3,20 @@ import { canonicalJson, type Json } from '../base/json.ts'
 import type { JournalEntry, Store } from '../store/spec.ts'
 import type { ToolRecord } from '../tool/tool-record.ts'
 import { approvalIn } from './approval-facts.ts'
+import { Claims } from './claims.ts'
 import type { Divergence } from './divergence.ts'
 import { cleaned, type Door, type Passed, type Place, recalled } from './door.ts'
-import { type Asked, askedIn, keyOf, type Outcome, outcomeIn } from './entry.ts'
-import { Occurrences } from './occurrences.ts'
+import {
+  type Asked,
+  askedIn,
+  askerIn,
+  askerOf,
+  inFirstRule,
+  type KeyRule,
+  keyOf,
+  type Outcome,
+  outcomeIn,
+} from './entry.ts'
 import { nameOf, type RunRecord } from './record.ts'
 import { waitingError } from './run.ts'
 
@@ -44,19 +54,21 @@ export interface Missing {
 
 /** The door of a replay. It leads nowhere: what is not on record is a divergence, and ends the replay. */
 export class ReplayDoor implements Door {
+  readonly rule: KeyRule
   readonly definitions = new Map<string, Json>()
   readonly tools: ToolComparison[] = []
   divergence: Divergence | undefined
   /** Effects that were taken from the record. */
   served = 0
   readonly #options: ReplayOptions
-  readonly #occurrences: Occurrences
+  readonly #claims: Claims
   readonly #again = new Map<string, JournalEntry[]>()
   readonly #asked = new Set<string>()
 
   constructor(options: ReplayOptions) {
     this.#options = options
-    this.#occurrences = new Occurrences(options.record)
+    this.rule = options.record.rule
+    this.#claims = new Claims(options.record)
     for (const entry of options.record.effects()) {
       if (entry.kind !== 'tool' || entry.outcome === undefined) continue
       const name = callName(askedIn(entry).request)
@@ -69,15 +81,15 @@ export class ReplayDoor implements Door {
   }
 
   recall(asked: Asked): Outcome | undefined {
-    return recalled(asked, this.#options.record, this.#occurrences)
+    return recalled(asked, this.#options.record, this.#claims)
   }
 
   async pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
     const { record, mode, store } = this.#options
     if (this.divergence) throw divergedError(this.divergence)
-    const asked = cleaned(given, store)
-    const key = keyOf(asked)
-    const occurrence = this.#occurrences.take(key, asked.by)
+    const asked = cleaned(this.rule === 1 ? inFirstRule(given) : given, store)
+    const key = keyOf(asked, this.rule)
+    const { occurrence } = this.#claims.take(key, askerOf(asked))
     const live = async () =>
       store.clean((await perform({ key, occurrence })) as unknown as Json) as unknown as Outcome
     if (mode === 'model' && asked.kind === 'model') return { ...(await live()), isRecorded: false }
@@ -85,9 +97,10 @@ export class ReplayDoor implements Door {
     const outcome = outcomeIn(entry)
     if (outcome) {
       this.served++
+      this.#claims.settle({ key, occurrence })
       this.#asked.add(nameOf({ key, occurrence }))
       if (mode === 'tools' && asked.kind === 'tool') await this.#compare(asked, outcome, live)
-      return { ...outcome, isRecorded: true }
+      return { ...outcome, isRecorded: true, id: entry && askedIn(entry).id }
     }
     const missing = { key, occurrence, entry }
     if (mode === 'model') return { ...(await this.#instead(asked, missing, live)), isRecorded: true }
@@ -104,7 +117,10 @@ export class ReplayDoor implements Door {
   async unasked(): Promise<readonly JournalEntry[]> {
     const effects = this.#options.record.effects()
     if (effects.some(({ kind, outcome }) => kind === 'first' || outcome === undefined)) return []
-    const first = effects.filter(entry => !isInside(entry) && !isRetry(entry) && !isSpent(entry))
+    const { record } = this.#options
+    const first = effects.filter(
+      entry => !isInside(entry) && !isRetry(entry) && !isSpent(entry) && !record.isReplaced(entry),
+    )
     const left = () => first.filter(entry => !this.#asked.has(nameOf(entry)))
     // Something that nobody waits for may still come.
     if (left().length > 0) await this.#quiet()
@@ -170,7 +186,7 @@ function isSpent(entry: JournalEntry): boolean {
 
 /** Asked for while another effect was under way, in its scope. */
 function isInside(entry: JournalEntry): boolean {
-  return /^[0-9a-f]{16}\.\d/.test(askedIn(entry).sample ?? '')
+  return askerIn(askedIn(entry)).inside !== ''
 }
 
 function callName(request: Json): string {

@@ -1,6 +1,7 @@
 import { type RathError, toRathError } from '../base/errors.ts'
 import type { Json } from '../base/json.ts'
-import { Session } from '../session/session.ts'
+import { foldAt } from '../session/chain.ts'
+import { Session, valueFrom } from '../session/session.ts'
 import type { RunStatus, Store } from '../store/spec.ts'
 import { policy } from '../tool/policy/policy.ts'
 import { type Divergence, explain } from './divergence.ts'
@@ -88,7 +89,7 @@ export async function replayRun(
   const divergence = door.divergence ?? (mode === 'model' ? undefined : endDifference(run, output, session))
   const isDone = status === 'done' && row.status === 'done' && divergence === undefined && mode === 'strict'
   const unasked = isDone ? await door.unasked() : []
-  const isSame = output !== undefined && session !== undefined && output.state === session.state
+  const isSame = output !== undefined && session !== undefined && endsAs(output, session)
   return {
     run,
     mode,
@@ -129,18 +130,28 @@ function statusOf({ code }: RathError): RunStatus {
   return code === 'run-waiting' ? 'waiting' : 'failed'
 }
 
+/** They said and did the same, and left the same files. */
+function endsAs(output: Session, session: Session): boolean {
+  return output.state === session.state && treeOf(output) === treeOf(session)
+}
+
+function treeOf(session: Session): string | undefined {
+  return foldAt(valueFrom(session).tip).tree
+}
+
 /** Every effect was as recorded, and still the sessions differ: the first chunk at which they do. */
 function endDifference(
   run: string,
   output: Session | undefined,
   session: Session | undefined,
 ): Divergence | undefined {
-  if (output === undefined || session === undefined || output.state === session.state) return undefined
+  if (output === undefined || session === undefined || endsAs(output, session)) return undefined
   const length = Math.max(output.length, session.length)
   let index = 0
   while (index < length && output.chunks.at(index)?.state === session.chunks.at(index)?.state) index++
   const at = session.chunks.at(index) ?? output.chunks.at(index)
-  const what = at ? `from chunk ${index} (${at.kind}) on` : 'in the branch they are on'
+  const elsewhere = output.state === session.state ? 'in its files' : 'in the branch they are on'
+  const what = at ? `from chunk ${index} (${at.kind}) on` : elsewhere
   return {
     cause: 'other state',
     after: index === 0 || at === undefined ? null : { index: index - 1, kind: at.kind },

@@ -7,12 +7,13 @@ import type { Session } from '../session/session.ts'
 import type { JournalEntry, RunRow, Store } from '../store/spec.ts'
 import type { ToolRecord } from '../tool/tool-record.ts'
 import { type Limits, withLimits } from './begun-with.ts'
+import type { KeyRule } from './entry.ts'
 import { Journal } from './journal.ts'
 import { isGone, processOf } from './owner.ts'
 import type { Places } from './place/places.ts'
 import { RunRecord } from './record.ts'
 import { type RunSetup, runSetup } from './run.ts'
-import { needsReview, unfinishedIn } from './unfinished.ts'
+import { needsReview, Reviews, unfinishedIn } from './unfinished.ts'
 
 /** What can be run: a workflow, as the runtime sees it. */
 export type Runnable = (session: Session, options: never) => Promise<Session>
@@ -79,22 +80,28 @@ export async function resumeRun(
 async function goOn({ id, status, data: row }: RunRow, journal: Journal): Promise<RunSetup> {
   const { store } = journal
   const record = await loadRecord(id, store)
-  const { again, failed, asks: _, ...data } = row
+  // What was in doubt is found again if it still is: the code may have changed, or somebody has answered.
+  const { again, failed, asks: _asks, doubts: _doubts, ...data } = row
   const hasFailed = status === 'failed' || failed === true
   const unfinished = unfinishedIn(record, Array.isArray(again) ? again : [])
   if (unfinished.length > 0) {
     journal.update({ status: 'needs-review', data: { ...row, failed: hasFailed } })
-    throw needsReview(id, unfinished)
+    const reviews = new Reviews(record)
+    throw needsReview(
+      id,
+      unfinished.map(entry => reviews.cutOff(entry)),
+    )
   }
   // What was found not to have happened is tried once more, not for ever.
   journal.update({ status: 'running', data })
   await journal.settled()
-  const { reuse } = data
+  const { reuse, allowed } = data
   return {
     id,
     data,
     journal,
     record,
+    ...(Array.isArray(allowed) && { allowed: new Set(allowed as string[]) }),
     // A run that was ended by a failure gets past it only by trying again; one that was cut off had dealt with its failures.
     retries: hasFailed,
     ...(typeof reuse === 'string' && { lender: () => loadRecord(reuse, store) }),
@@ -130,7 +137,18 @@ function notTaken(run: string): RathError {
 }
 
 export async function loadRecord(id: string, store: Store): Promise<RunRecord> {
-  return new RunRecord(id, await store.runs.journal(id))
+  const { data } = await store.runs.get(id)
+  return new RunRecord(id, await store.runs.journal(id), ruleOf(data, id))
+}
+
+/** How the keys of a run were made. One that a later version recorded is not read as if it were of this one. */
+function ruleOf({ format }: RunRow['data'], id: string): KeyRule {
+  if (format === undefined || format === 1) return 1
+  if (format === 2) return 2
+  throw new RathError(
+    'format-newer',
+    `Run ${id} was recorded with format ${show(format)} of the journal, and this version reads 1 and 2. Update openrath.`,
+  )
 }
 
 /** The files that the first call of a run found, which a replay of its tools begins with. */

@@ -1,63 +1,139 @@
 import { RathError, show } from '../base/errors.ts'
-import { type Json, toJson } from '../base/json.ts'
-import type { JournalEntry, Store } from '../store/spec.ts'
+import { type Json, type JsonObject, toJson } from '../base/json.ts'
+import type { JournalEntry, RunRow, Store } from '../store/spec.ts'
 import { outcomeOf } from '../tool/outcome.ts'
+import { insideOf } from './entry.ts'
 import { Journal } from './journal.ts'
 import { nameOf } from './record.ts'
 import { loadRecord } from './resume.ts'
-import { describeUnfinished, type Unfinished, unfinishedIn } from './unfinished.ts'
+import { type KeptDoubt, Reviews, type Unfinished, unfinishedIn } from './unfinished.ts'
 
-/** What a person found out about an effect that was cut off. */
+/** What a person found out about an effect that a run stopped for. One of `happened` and `same` is given. */
 export interface Reviewed {
   /** It happened: `result` is its outcome. It did not: a resumed run does it. */
-  readonly happened: boolean
+  readonly happened?: boolean
   /** What it gave back; null by default. */
   readonly result?: Json
+  /** Of an effect that is not on record: the id of the recorded outcome that it is. It is used, and nothing is done. */
+  readonly same?: string
   readonly by?: string
   readonly reason?: string
 }
 
 /** What a person has to find out before a run can go on; nothing unless it stopped for that. */
 export async function openReviews(run: string, store: Store): Promise<Unfinished[]> {
-  const { status, data } = await store.runs.get(run)
-  if (status !== 'needs-review') return []
-  const again = Array.isArray(data.again) ? data.again : []
-  return unfinishedIn(await loadRecord(run, store), again).map(describeUnfinished)
+  const row = await store.runs.get(run)
+  if (row.status !== 'needs-review') return []
+  return (await openIn(row, store)).map(({ told }) => told)
 }
 
-/** Settles an effect that may have happened. `id` is a tool call's id, or the key of the entry. */
+interface Open {
+  readonly told: Unfinished
+  /** It was cut off. */
+  readonly entry?: JournalEntry
+  /** It is not on record. */
+  readonly doubt?: KeptDoubt
+  readonly reviews: Reviews
+}
+
+async function openIn({ id, data }: RunRow, store: Store): Promise<Open[]> {
+  const record = await loadRecord(id, store)
+  const doubts = doubtsIn(data)
+  const reviews = new Reviews(record, doubts)
+  return [
+    ...unfinishedIn(record, listIn(data, 'again')).map(entry => ({
+      told: reviews.cutOff(entry),
+      entry,
+      reviews,
+    })),
+    ...doubts.map(doubt => ({ told: reviews.notOnRecord(doubt), doubt, reviews })),
+  ]
+}
+
+/** Settles an effect that may have happened. `id` is what `unfinished` calls it; a call's id or an entry's key do where only one has it. */
 export async function reviewEffect(
   run: string,
   id: string,
-  { happened, result = null, by, reason }: Reviewed,
+  found: Reviewed,
   { store, lease }: { store: Store; lease: number },
 ): Promise<void> {
+  const { happened, result = null, same, by, reason } = found ?? {}
+  if (
+    (happened === undefined) === (same === undefined) ||
+    (same === undefined && typeof happened !== 'boolean')
+  ) {
+    throw new RathError(
+      'invalid-argument',
+      `A review says { happened: true, result }, { happened: false } or { same: ID }, not ${show(found)}.`,
+    )
+  }
   const journal = await Journal.claim(run, store, lease)
   try {
-    const record = await loadRecord(run, store)
-    const { data } = await store.runs.get(run)
-    const again = Array.isArray(data.again) ? data.again : []
-    const open = unfinishedIn(record, again)
-    const entry = pick(open, id, run)
-    const found = { ...(by !== undefined && { by }), ...(reason !== undefined && { reason }), at: Date.now() }
-    if (happened) {
-      const value = entry.kind === 'tool' ? { outcome: outcomeOf(result, id), durationMs: 0 } : result
-      journal.conclude(entry, { value: toJson(value, 'result'), reviewed: found } as Json)
-    } else journal.update({ data: { ...data, again: [...again, nameOf(entry)] } })
-    journal.update({ status: open.length > 1 ? 'needs-review' : 'running' })
+    const row = await store.runs.get(run)
+    const open = await openIn(row, store)
+    const { entry, doubt, told, reviews } = pick(open, id, run)
+    const who = { ...(by !== undefined && { by }), ...(reason !== undefined && { reason }), at: Date.now() }
+    const { kind } = told
+    const given = () =>
+      toJson(kind === 'tool' ? { outcome: outcomeOf(result, told.id), durationMs: 0 } : result, 'result')
+    let { data } = row
+    if (doubt) {
+      const { key, occurrence, asked } = doubt
+      const rest = doubtsIn(data).filter(other => nameOf(other) !== nameOf(doubt))
+      data = { ...data, doubts: rest as unknown as Json }
+      const recorded = same === undefined ? undefined : pickRecorded(same, doubt, reviews)
+      if (recorded || happened) {
+        const request = { ...asked, ...(recorded && { instead: nameOf(recorded) }) } as unknown as Json
+        const outcome = (recorded?.outcome ?? { value: given() }) as JsonObject
+        journal.note({ key, occurrence, kind, request })
+        journal.conclude({ key, occurrence }, { ...outcome, reviewed: who })
+      } else data = { ...data, allowed: [...listIn(data, 'allowed'), nameOf(doubt)] }
+    } else if (entry && same === undefined) {
+      if (happened) journal.conclude(entry, { value: given(), reviewed: who })
+      else data = { ...data, again: [...listIn(data, 'again'), nameOf(entry)] }
+    } else {
+      throw new RathError(
+        'invalid-argument',
+        `${told.id} of run ${run} was cut off, so that no outcome of it is on record; say whether it happened: { happened: true, result } or { happened: false }.`,
+      )
+    }
+    journal.update({ data, status: open.length > 1 ? 'needs-review' : 'running' })
   } finally {
     await journal.release()
   }
 }
 
-function pick(open: readonly JournalEntry[], id: string, run: string): JournalEntry {
-  const named = open.filter(entry => describeUnfinished(entry).id === id || entry.key === id)
-  if (named.length === 1) return named[0] as JournalEntry
-  const known = open.map(entry => `${describeUnfinished(entry).id} (key ${entry.key})`).join(', ') || 'none'
+export function doubtsIn(data: JsonObject): KeptDoubt[] {
+  return listIn(data, 'doubts') as unknown as KeptDoubt[]
+}
+
+/** A list that the row of a run keeps. */
+export function listIn(data: JsonObject, name: string): readonly Json[] {
+  const list = data[name]
+  return Array.isArray(list) ? list : []
+}
+
+function pick(open: readonly Open[], id: string, run: string): Open {
+  const called = ({ told }: Open) => [told.id, insideOf(told), `${told.id.split('@')[0]}@${insideOf(told)}`]
+  const exact = open.filter(one => called(one).includes(id))
+  const named =
+    exact.length > 0 ? exact : open.filter(({ told }) => told.key === id || told.id.split('@')[0] === id)
+  if (named.length === 1) return named[0] as Open
+  const known = open.map(({ told }) => told.id).join(', ') || 'none'
   throw new RathError(
     'invalid-argument',
     named.length === 0
       ? `Nothing of run ${run} that is called ${show(id)} waits for a review; there are: ${known}.`
-      : `Several effects of run ${run} are called ${show(id)}; name one by its key: ${known}.`,
+      : `Several effects of run ${run} are called ${show(id)}; name one of: ${known}.`,
+  )
+}
+
+function pickRecorded(id: string, { unclaimed }: KeptDoubt, reviews: Reviews): JournalEntry {
+  const entries = reviews.entriesOf(unclaimed)
+  const found = entries.filter(entry => [reviews.idOf(entry), insideOf(entry), entry.key].includes(id))
+  if (found.length === 1) return found[0] as JournalEntry
+  throw new RathError(
+    'invalid-argument',
+    `No outcome that may be it is called ${show(id)}; there are: ${entries.map(entry => reviews.idOf(entry)).join(', ')}.`,
   )
 }

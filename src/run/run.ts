@@ -6,10 +6,11 @@ import { version } from '../base/version.ts'
 import type { Session } from '../session/session.ts'
 import type { RunStatus, Store } from '../store/spec.ts'
 import type { ToolEvidence } from '../tool/tool-record.ts'
-import { type Door, LiveDoor } from './door.ts'
+import { type Door, type Doubt, LiveDoor } from './door.ts'
 import { Journal, usualLease } from './journal.ts'
 import type { RunRecord } from './record.ts'
 import { filesAfterTurn, type TurnName, wasCutOff } from './turn-files.ts'
+import { keptDoubt, needsReview, Reviews } from './unfinished.ts'
 
 /** How a run is begun that is not simply a new one; see `runtime.run`, `resume` and `replay`. */
 export interface RunSetup {
@@ -21,6 +22,8 @@ export interface RunSetup {
   readonly record?: RunRecord
   readonly retries?: boolean
   readonly lender?: () => Promise<RunRecord>
+  /** Effects by name that a person wants performed, whatever is on record. */
+  readonly allowed?: ReadonlySet<string>
   /** Takes the place of the door to the world. */
   readonly door?: Door
 }
@@ -66,6 +69,8 @@ export class Run {
   readonly #setup: RunSetup
   readonly #parked = new Map<string, OpenApproval>()
   #data: JsonObject
+  /** What may be on record under another name, for a person to look at. */
+  readonly #doubts: Doubt[] = []
   #opening: Promise<Journal> | undefined
   #journal: Journal | undefined
   #active = 0
@@ -81,7 +86,17 @@ export class Run {
     this.id = setup.id ?? newId()
     this.door =
       setup.door ??
-      new LiveDoor({ open: this.#open, record: setup.record, retries: setup.retries, lender: setup.lender })
+      new LiveDoor({
+        open: this.#open,
+        record: setup.record,
+        retries: setup.retries,
+        lender: setup.lender,
+        allowed: setup.allowed,
+        onDoubt: doubt => {
+          this.#doubts.push(doubt)
+          return this.#inDoubt([doubt])
+        },
+      })
     if (setup.journal) this.#use(setup.journal)
   }
 
@@ -161,6 +176,7 @@ export class Run {
   /** The end of the outermost call. Throws instead when the run only waits. */
   async done(result: Session, isKept: boolean): Promise<void> {
     if (this.#stopped) throw this.#stopped
+    if (this.#doubts.length > 0) throw this.#inDoubt(this.#doubts)
     if (this.#parked.size > 0) throw waitingError(this.id, [...this.#parked.values()])
     const journal = await this.#opening
     if (journal === undefined) {
@@ -177,11 +193,13 @@ export class Run {
 
   /** The same for a failure; gives the error to throw. */
   async failed(error: RathError): Promise<RathError> {
-    const isWaiting = this.#parked.size > 0 && error.code === 'run-waiting'
+    const isWaiting =
+      (this.#parked.size > 0 && error.code === 'run-waiting') ||
+      (this.#doubts.length > 0 && error.code === 'needs-review')
     // What was not asked about goes on to its end; after any other failure it is stopped.
     if (isWaiting) await this.#idle()
     else this.#facts.cancel(error)
-    const told = this.#stopped ?? (isWaiting ? waitingError(this.id, [...this.#parked.values()]) : error)
+    const told = this.#stopped ?? (isWaiting ? this.#waiting() : error)
     if (told !== error && error.session !== undefined) told.session = error.session
     const journal = await this.#opening?.catch(() => undefined)
     if (journal === undefined) return told
@@ -207,7 +225,7 @@ export class Run {
     const { id } = this.#setup
     this.#data = {
       workflow: this.#facts.workflow,
-      format: 1,
+      format: 2,
       version,
       ...this.#facts.limits(),
       ...this.#data,
@@ -234,9 +252,33 @@ export class Run {
       this.#facts.cancel(new Error(reason ?? `${by ?? 'another process'} asked for it`))
   }
 
+  /** What people are asked, once everything else has ended. */
+  #waiting(): RathError {
+    if (this.#doubts.length > 0) return this.#inDoubt(this.#doubts)
+    return waitingError(this.id, [...this.#parked.values()])
+  }
+
+  #inDoubt(doubts: readonly Doubt[]): RathError {
+    const kept = doubts.map(keptDoubt)
+    const reviews = new Reviews(this.#setup.record as RunRecord, kept)
+    return needsReview(
+      this.id,
+      kept.map(doubt => reviews.notOnRecord(doubt)),
+    )
+  }
+
   async #close(journal: Journal, status: RunStatus, output: Session | undefined): Promise<void> {
     this.#isOver = true
-    const data = status === 'waiting' ? { data: { ...this.#data, asks: [...this.#parked.keys()] } } : {}
+    const { retries = false } = this.#setup
+    // One that had failed is resumed as such, after the review too.
+    const asks = {
+      ...((status === 'waiting' || status === 'needs-review') && { asks: [...this.#parked.keys()] }),
+      ...(status === 'needs-review' && {
+        failed: retries,
+        doubts: this.#doubts.map(keptDoubt) as unknown as Json,
+      }),
+    }
+    const data = Object.keys(asks).length > 0 && { data: { ...this.#data, ...asks } }
     journal.update({ status, release: true, ...data, ...(output && { output: output.id }) })
     try {
       await journal.settled()

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Session } from '../session/session.ts'
+import { type KeyRule, stateIn } from './entry.ts'
 
 /** What a call is given: a session, or one that is still being made and known by its id. */
 type Input = Session | { readonly id: string }
@@ -12,22 +13,32 @@ export class Scope {
   readonly sample: string
   /** By name, the only input so far, or how often each was given. */
   #calls: Map<string, Input | Map<string, number>> | undefined
+  /** By name, how often something was drawn here. */
+  #draws: Map<string, number> | undefined
 
   constructor(sample = '') {
     this.sample = sample
   }
 
+  /** The number of a draw among those of its name in this call. */
+  drawOf(name: string): number {
+    this.#draws ??= new Map()
+    const ordinal = this.#draws.get(name) ?? 0
+    this.#draws.set(name, ordinal + 1)
+    return ordinal
+  }
+
   /** The sample of a call made here. Looks at states only when a name is called again. */
-  sampleOf(name: string, input: Input): string {
+  sampleOf(name: string, input: Input, rule: KeyRule): string {
     this.#calls ??= new Map()
     const before = this.#calls.get(name)
     if (before === undefined) {
       this.#calls.set(name, input)
       return this.sample
     }
-    const counts = before instanceof Map ? before : new Map([[identify(before), 1]])
+    const counts = before instanceof Map ? before : new Map([[identify(before, rule), 1]])
     this.#calls.set(name, counts)
-    const known = identify(input)
+    const known = identify(input, rule)
     const ordinal = counts.get(known) ?? 0
     counts.set(known, ordinal + 1)
     return within(this.sample, name, ordinal)
@@ -40,8 +51,8 @@ export function within(sample: string, name: string, ordinal: number): string {
   return sample === '' ? `${name}#${ordinal}` : `${sample}/${name}#${ordinal}`
 }
 
-function identify(input: Input): string {
-  return input instanceof Session ? input.state : input.id
+function identify(input: Input, rule: KeyRule): string {
+  return input instanceof Session ? stateIn(input, rule) : input.id
 }
 
 interface Inside {

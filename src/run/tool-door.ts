@@ -10,7 +10,7 @@ import type { Effect, Tool } from '../tool/spec.ts'
 import type { ToolRecord } from '../tool/tool-record.ts'
 import { cleanDigest } from './clean-digest.ts'
 import type { RunContext } from './context.ts'
-import type { Asked } from './entry.ts'
+import { type Asked, askerOf, insideOf } from './entry.ts'
 import { perform, performCaptured } from './perform.ts'
 import type { Place } from './place/place.ts'
 import { answeringSession, runInEffect, scopeIn } from './scope.ts'
@@ -33,25 +33,22 @@ export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn)
   const { tracing, places } = context.runtime
   // Before it is written down that the call is about to be made: one that is refused here was not cut off in anything.
   if (changes(tool) && !context.run.isReplayed) places.check({ session, run: context.runId })
-  const name = { state: session.state, by: context.by, sample: scopeIn(context).sample }
+  const asking = asked('tool', call, turn, {
+    rule: ruleOf(tool, turn),
+    urgent: changes(tool),
+    facts: tool.sandboxed ? sandboxed : undefined,
+  })
+  const name = { session, asker: askerOf(asking) }
   let cutOff: ToolRecord | undefined
   try {
-    const { value, isRecorded } = await context.run.door.pass(
-      asked('tool', call, turn, {
-        rule: ruleOf(tool, turn),
-        urgent: changes(tool),
-        facts: tool.sandboxed ? sandboxed : undefined,
-      }),
-      async at => {
-        const sample = `${at.key.slice(0, 16)}.${at.occurrence}`
-        const perform = () =>
-          runInEffect(context, sample, async () => withSession(await work(call, run, turn, name)))
-        const record = await (tracing ? tracing.tool(call, session, context, at, perform) : perform())
-        if (!wasCancelled(record, context)) return { value: record as unknown as Json }
-        cutOff = record
-        throw cancelledError(context.signal)
-      },
-    )
+    const { value, isRecorded } = await context.run.door.pass(asking, async at => {
+      const perform = () =>
+        runInEffect(context, insideOf(at), async () => withSession(await work(call, run, turn, name)))
+      const record = await (tracing ? tracing.tool(call, session, context, at, perform) : perform())
+      if (!wasCancelled(record, context)) return { value: record as unknown as Json }
+      cutOff = record
+      throw cancelledError(context.signal)
+    })
     if (isRecorded) tracing?.recorded()
     return value as unknown as ToolRecord
   } catch (error) {

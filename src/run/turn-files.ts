@@ -1,13 +1,14 @@
 import type { Digest } from '../base/digest.ts'
+import type { Session } from '../session/session.ts'
+import type { JournalEntry } from '../store/spec.ts'
 import type { ToolEvidence, ToolRecord } from '../tool/tool-record.ts'
-import { askedIn, outcomeIn } from './entry.ts'
+import { type Asker, askedIn, outcomeIn, stateIn } from './entry.ts'
 import type { RunRecord } from './record.ts'
 
 /** The calls of one answer: made from one state, by one agent. */
 export interface TurnName {
-  readonly state: Digest
-  readonly by: string
-  readonly sample: string
+  readonly session: Session
+  readonly asker: Asker
 }
 
 /**
@@ -16,14 +17,12 @@ export interface TurnName {
  */
 export function filesAfterTurn(
   record: RunRecord,
-  { state, by, sample }: TurnName,
+  turn: TurnName,
   from: Digest | undefined,
 ): ToolEvidence | undefined {
-  const steps = record.effects().flatMap(entry => {
-    const asked = askedIn(entry)
-    const isOfTurn = asked.state === state && asked.by === by && (asked.sample ?? '') === sample
+  const steps = callsOf(turn, record).flatMap(entry => {
     const value = outcomeIn(entry)?.value as unknown as ToolRecord | undefined
-    const evidence = entry.kind === 'tool' && isOfTurn ? value?.evidence : undefined
+    const evidence = value?.evidence
     return evidence?.tree === undefined ? [] : [evidence]
   })
   // Calls side by side end in any order: each begins with the files that the one before it left.
@@ -37,6 +36,23 @@ export function filesAfterTurn(
     last = steps.splice(next, 1)[0]
   }
   return last?.tree === from ? undefined : last
+}
+
+/** Each call of the turn that has an outcome; where equal askers made the same, the one that this asker has. */
+function callsOf({ session, asker }: TurnName, record: RunRecord): JournalEntry[] {
+  const state = stateIn(session, record.rule)
+  const calls = new Map<unknown, { entry: JournalEntry; score: number }>()
+  for (const entry of record.effects()) {
+    if (entry.kind !== 'tool' || outcomeIn(entry)?.value === undefined) continue
+    const asked = askedIn(entry)
+    const theirs = record.askerOf(entry)
+    if (asked.state !== state || theirs.by !== asker.by || theirs.inside !== asker.inside) continue
+    const { place } = asked.request as { place?: unknown }
+    const score = (theirs.branch === asker.branch ? 2 : 0) + (theirs.sample === asker.sample ? 1 : 0)
+    const known = calls.get(place)
+    if (known === undefined || score > known.score) calls.set(place, { entry, score })
+  }
+  return [...calls.values()].map(({ entry }) => entry)
 }
 
 /** Whether something was cut off that changes files, so that they may be half-written. */

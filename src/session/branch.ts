@@ -13,6 +13,15 @@ export function branchOff(parent: Branch, label: string | undefined, ordinal: nu
   return parent === trunk ? name : `${parent}/${name}`
 }
 
+/** The labels alone. Ordinals count forks in the order of time, and are no part of what anything is asked from. */
+export function labelsOf(branch: Branch): Branch {
+  if (!branch.includes('#')) return branch
+  return branch
+    .split('/')
+    .filter(name => !name.startsWith('#'))
+    .join('/')
+}
+
 export function checkLabel(label: unknown, name = 'a fork label'): asserts label is string {
   if (typeof label !== 'string' || label === '' || label.startsWith('#')) {
     throw new RathError(

@@ -1,15 +1,17 @@
 import { type Digest, digestOfOrdered } from '../base/digest.ts'
 import type { Json, JsonObject } from '../base/json.ts'
+import { type Branch, labelsOf } from './branch.ts'
 import type { Chunk } from './chunk.ts'
 import { identityOf } from './identity.ts'
 import type { AnswerPart, Part } from './part.ts'
 
-const nothing: Digest = digestOfOrdered({ perceived: null })
+export const nothing: Digest = digestOfOrdered({ perceived: null })
 
-/** The state of a session on `branch` whose last chunk is `tip`. */
-export function stateOn(tip: Chunk | undefined, branch: string): Digest {
+/** The state of a session on `branch` whose last chunk is `tip`. A fork without a label has that of what it was forked off. */
+export function stateOn(tip: Chunk | undefined, branch: Branch): Digest {
   const before = tip ? tip.state : nothing
-  return (tip?.branch ?? '') === branch ? before : digestOfOrdered({ before, branch })
+  const labels = labelsOf(branch)
+  return labelsOf(tip?.branch ?? '') === labels ? before : digestOfOrdered({ before, branch: labels })
 }
 
 /**
@@ -22,8 +24,8 @@ export function stateAfter(before: Chunk | undefined, chunk: Chunk, perceived: J
 }
 
 /**
- * What an agent can perceive of a chunk: what was said and done and the files it left; never times, usage, latencies,
- * provider extras or the ids that providers invent. Undefined for pure evidence. `turn` is the answer whose tools are
+ * What a model is shown of a chunk: what was said and done; never times, usage, latencies, provider extras, the ids that
+ * providers invent, or files that it has not looked at. Undefined for pure evidence. `turn` is the answer whose tools are
  * running; `earlier` walks back from the chunk before this one. Keys are written in canonical order, as those of a chunk are.
  */
 export function perceive(
@@ -44,16 +46,11 @@ export function perceive(
         kind: chunk.kind,
         outcome: perceiveOutcome(chunk),
         tool: chunk.tool,
-        tree: chunk.tree ?? null,
       }
     case 'memory':
       return chunk.injected ? { injected: chunk.injected, kind: chunk.kind } : undefined
-    case 'placement':
-      return { backend: chunk.backend, kind: chunk.kind, tree: chunk.workspace?.tree ?? null }
-    case 'merge':
-      return chunk.tree ? { kind: chunk.kind, tree: chunk.tree } : undefined
     case 'compress':
-      return { kind: chunk.kind, ...replacedBy(chunk, earlier()), summary: chunk.summary }
+      return { kind: chunk.kind, ...replacedBy(chunk, earlier(), secondStates), summary: chunk.summary }
     default:
       return undefined
   }
@@ -83,26 +80,33 @@ function callOrdinal(chunk: Chunk<'tool-result'>, turn: Chunk<'assistant'> | und
   return -1
 }
 
+/** States by one rule: which chunks are perceived, and their states. */
+export interface States {
+  isPerceived(chunk: Chunk): boolean
+  of(chunk: Chunk): Digest
+}
+
+const secondStates: States = {
+  isPerceived: chunk => perceive(chunk, undefined, () => []) !== undefined,
+  of: chunk => chunk.state,
+}
+
 /**
  * What a summary hides and where it stands: the states of the perceived chunks it replaced, and the state before the
  * first it replaced. Their ids would cover times, which nobody perceives.
  */
-function replacedBy(chunk: Chunk<'compress'>, earlier: Iterable<Chunk>): JsonObject {
+export function replacedBy(chunk: Chunk<'compress'>, earlier: Iterable<Chunk>, states: States): JsonObject {
   const wanted = new Set(chunk.replaced)
   const replaced: Digest[] = []
   let place: Digest | null = null
   let foundFirst = false
   for (const candidate of earlier) {
-    if (foundFirst) place = candidate.state
+    if (foundFirst) place = states.of(candidate)
     if (wanted.size === 0) break
     foundFirst = wanted.delete(candidate.id) || wanted.delete(identityOf(candidate))
     if (!foundFirst) continue
     place = null
-    if (isPerceived(candidate)) replaced.push(candidate.state)
+    if (states.isPerceived(candidate)) replaced.push(states.of(candidate))
   }
   return { place, replaced }
-}
-
-function isPerceived(chunk: Chunk): boolean {
-  return perceive(chunk, undefined, () => []) !== undefined
 }

@@ -81,6 +81,12 @@ export function approvalId(session: Session, place: number, tool: string, args: 
   return digestOf(['approval', session.state, place, tool, args, ...(sample ? [sample] : [])]).slice(0, 32)
 }
 
+/** A decision, and the id that the question had where it was recorded. */
+export interface GivenDecision {
+  readonly approval?: string
+  readonly decision: ApprovalDecision
+}
+
 export function askedChunk(request: ApprovalRequest, by: string | undefined): ChunkInput {
   const { approval, call, tool, args, question } = request
   return {

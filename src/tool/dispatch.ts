@@ -4,7 +4,7 @@ import type { Sandbox } from '../sandbox/spec.ts'
 import type { ChunkInput, ToolOutcome } from '../session/chunk.ts'
 import type { ToolCallPart } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
-import type { ApprovalDecision, ApprovalRequest } from './approval.ts'
+import type { ApprovalDecision, ApprovalRequest, GivenDecision } from './approval.ts'
 import { Cancellation } from './cancellation.ts'
 import { execute, neverStarted } from './execute.ts'
 import { denyByPolicy, type Permissions, permit, type Ruling, Rulings, refusedByNow } from './permission.ts'
@@ -35,7 +35,7 @@ export interface DispatchOptions {
   /** Part of every approval's id, where the same may be asked from equal sessions side by side. */
   readonly sample?: string | undefined
   /** Asks a person. Without it, a call that needs approval is denied. */
-  approve?(request: ApprovalRequest): Promise<ApprovalDecision>
+  approve?(request: ApprovalRequest): Promise<ApprovalDecision | GivenDecision>
   /** Wraps what the policy and the tool say about a call: they may look at files, and what they said may be on record. */
   ruled?(call: PreparedCall, rule: () => Promise<Ruling>): Promise<Ruling>
   /**

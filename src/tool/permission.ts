@@ -9,6 +9,7 @@ import {
   askedChunk,
   checkDecision,
   decidedChunk,
+  type GivenDecision,
 } from './approval.ts'
 import type { Cancellation } from './cancellation.ts'
 import { CallContext, neverStarted } from './execute.ts'
@@ -29,7 +30,7 @@ export interface Permissions {
   readonly sample?: string | undefined
   sandbox?(): Promise<Sandbox>
   ruled?(call: PreparedCall, rule: () => Promise<Ruling>): Promise<Ruling>
-  approve?(request: ApprovalRequest): Promise<ApprovalDecision>
+  approve?(request: ApprovalRequest): Promise<ApprovalDecision | GivenDecision>
 }
 
 /** A call that may run, perhaps with other arguments, or the outcome it has instead. Either way with what was decided about it. */
@@ -146,8 +147,10 @@ async function ask(
   }
   const answer = await cancellation.orAborted(permissions.approve(request))
   if (answer === undefined && cancellation.isAborted) return { outcome: neverStarted, approvals: [asked] }
-  const decision = checkDecision(answer as ApprovalDecision, tool.name)
-  const approvals = [asked, decidedChunk(request, decision, by)]
+  const given = answer && 'decision' in answer ? answer : { decision: answer as ApprovalDecision }
+  const decision = checkDecision(given.decision, tool.name)
+  const known = given.approval === undefined ? request : { ...request, approval: given.approval }
+  const approvals = [askedChunk(known, by), decidedChunk(known, decision, by)]
   if (decision.verdict === 'approved') return { call, approvals }
   if (decision.verdict === 'edited') {
     return edited(call, toJson(decision.edit, 'edit'), approvals, rulings, permissions)

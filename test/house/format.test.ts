@@ -72,17 +72,13 @@ function specifiedStates(chunks: readonly Chunk[]): string[] {
         return { kind, content: parts.map(part) }
       }
       case 'tool-result': {
-        const { tool, args = null, tree = null } = chunk
+        const { tool, args = null } = chunk
         const outcome: Record<string, unknown> = { ...chunk.outcome }
         if (Array.isArray(outcome.content)) outcome.content = outcome.content.map(part)
-        return { kind, call: turn.indexOf(chunk.callId), tool, args, outcome, tree }
+        return { kind, call: turn.indexOf(chunk.callId), tool, args, outcome }
       }
       case 'memory':
         return chunk.injected ? { kind, injected: chunk.injected } : undefined
-      case 'placement':
-        return { kind, backend: chunk.backend, tree: chunk.workspace?.tree ?? null }
-      case 'merge':
-        return chunk.tree ? { kind, tree: chunk.tree } : undefined
       case 'compress': {
         const indexes = chunk.replaced.map(id =>
           chunks.findIndex(other => other.id === id || other.origin === id),
@@ -95,14 +91,19 @@ function specifiedStates(chunks: readonly Chunk[]): string[] {
         return undefined
     }
   }
+  const labels = ({ branch = '' }: Chunk) =>
+    branch
+      .split('/')
+      .filter(name => !name.startsWith('#'))
+      .join('/')
   let branch = ''
   for (const chunk of chunks) {
     const last = states.at(-1) ?? hash({ perceived: null })
-    const before = branch === (chunk.branch ?? '') ? last : hash({ before: last, branch: chunk.branch ?? '' })
+    const before = branch === labels(chunk) ? last : hash({ before: last, branch: labels(chunk) })
     const what = perceived(chunk)
     states.push(what === undefined ? before : hash({ before, perceived: what }))
     seen.push(what !== undefined)
-    branch = chunk.branch ?? ''
+    branch = labels(chunk)
   }
   return states
 }

@@ -19,7 +19,7 @@ describe('a run', () => {
       input: pending.lineage.parents[0],
       output: out.id,
       owner: null,
-      data: { workflow: 'Agent', format: 1, version },
+      data: { workflow: 'Agent', format: 2, version },
     })
     expect((await store.sessions.get(row.output as string)).state).toBe(out.state)
   })

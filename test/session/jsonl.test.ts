@@ -14,7 +14,7 @@ describe('a session file of version 1', () => {
   it('reads as the values it was written from', () => {
     expect(session.verify()).toEqual({ ok: true, checked: 14 })
     expect(session.head).toBe('368151988aa76b3a293301faeaba4e5bb91292876aba95695c43a9b0da83c50f')
-    expect(session.state).toBe('8c175d8b8b3e61786d21661e2de771aeb955f57b1c4bf00a9069c5ccdfaac896')
+    expect(session.state).toBe('094968807c00f45756c5bd59d5c990ec3eee48726d7d83c2ae4e24af14dd4159')
     expect(session.lineage).toEqual({
       parents: [],
       operation: 'detach',

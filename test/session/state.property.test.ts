@@ -13,9 +13,8 @@ const perceived: { [K in ChunkKind]?: readonly string[] } = {
   system: ['content'],
   user: ['content'],
   assistant: ['content'],
-  'tool-result': ['tool', 'args', 'outcome', 'tree'],
+  'tool-result': ['tool', 'args', 'outcome'],
   memory: ['injected'],
-  placement: ['backend', 'workspace'],
   compress: ['summary'],
 }
 const evidence = kinds.filter(kind => perceived[kind] === undefined)
@@ -72,7 +71,7 @@ describe('the state of a session', () => {
     expect(turn('1', '2', '1')).not.toBe(turn('1', '2', '2'))
   })
 
-  it('covers the workspace’s tree and not its path', () => {
+  it('covers neither where it is placed nor the files there', () => {
     const placed = (path: string, tree: string) =>
       empty.append({
         kind: 'placement',
@@ -80,19 +79,23 @@ describe('the state of a session', () => {
         spec: path,
         workspace: { path, tree: tree.repeat(64) },
       }).state
-    expect(placed('/a', '0')).toBe(placed('/b', '0'))
-    expect(placed('/a', '0')).not.toBe(placed('/a', '1'))
+    expect(new Set([placed('/a', '0'), placed('/b', '0'), placed('/a', '1'), empty.state]).size).toBe(1)
   })
 
-  it('is distinct for every sibling of a fork, and the same for the same label', () => {
+  it('is distinct for every label of a fork, and that of what was forked without one', () => {
     fc.assert(
       fc.property(anyChunks, anyChunk, (chunks, next) => {
         const session = Session.create('empty').append(...chunks)
-        const siblings = [session, ...session.forks(3), session.fork('a'), session.fork('b')]
+        const [first, second] = session.forks(2) as [Session, Session]
+        const siblings = [session, session.fork('a'), session.fork('b'), first.fork('c')]
         expect(new Set(siblings.map(each => each.state)).size).toBe(siblings.length)
         const grown = siblings.map(each => each.append(next))
         expect(new Set(grown.map(each => each.state)).size).toBe(siblings.length)
-        expect(session.fork('a').append(next).state).toBe(grown[4]?.state)
+        expect(session.fork('a').append(next).state).toBe(grown[1]?.state)
+        expect([first, second].map(each => each.append(next).state)).toEqual(
+          [grown[0], grown[0]].map(each => each?.state),
+        )
+        expect(second.fork('c').append(next).state).toBe(grown[3]?.state)
       }),
       { numRuns: 50 },
     )
@@ -149,7 +152,6 @@ function sense(chunk: Chunk): Json | undefined {
   const names = perceived[chunk.kind]
   if (names === undefined || (chunk.kind === 'memory' && !chunk.injected)) return undefined
   const all = JSON.parse(JSON.stringify({ ...chunk }))
-  if (chunk.kind === 'placement') all.workspace = all.workspace?.tree
   for (const part of [...(all.content ?? []), ...(all.outcome?.content ?? [])]) {
     delete part.extras
     if (part.type === 'tool-call') delete part.id

@@ -8,7 +8,7 @@ import type { OpenApproval } from '../../run/run.ts'
 import type { Unfinished } from '../../run/unfinished.ts'
 import type { RunRow, Store } from '../../store/spec.ts'
 import { whoami } from '../ask.ts'
-import { callLines, effectLines } from '../call-print.ts'
+import { callLines, effectLines, reviewLines } from '../call-print.ts'
 import { examples, type JsonOption, jsonOrText, type StoreOption, withJson, withStore } from '../command.ts'
 import { UsageError } from '../errors.ts'
 import { exit } from '../exit.ts'
@@ -24,6 +24,7 @@ interface Options extends StoreOption, JsonOption {
   readonly answer?: unknown
   readonly happened?: boolean
   readonly didNotHappen?: boolean
+  readonly same?: string
   readonly result?: unknown
   readonly reason?: string
   readonly by: string
@@ -47,7 +48,8 @@ export function define(command: Command, output: Output): void {
     .option('--edit <json>', 'let it run with these arguments instead', jsonOrText)
     .option('--answer <json>', 'take this for its result, and do not run it', jsonOrText)
     .option('--happened', 'what was cut off has happened')
-    .option('--did-not-happen', 'what was cut off has not happened, and is done again')
+    .option('--did-not-happen', 'it has not happened, and is done')
+    .option('--same <id>', 'what is about to be done is this outcome on record, and is not done')
     .option('--result <json>', 'what it gave back, if it happened', jsonOrText)
     .option('--reason <text>', 'why; a refused agent is told')
     .option('--by <name>', 'who decides', whoami())
@@ -62,6 +64,7 @@ export function define(command: Command, output: Output): void {
     ['rath approve 0198c2d1 3fa9 --no --reason "Not on a Friday."', 'refuse one of several'],
     ['rath approve last --edit \'{"cmd":"npm test"}\'', 'allow something else'],
     ['rath approve last --happened --result \'"sent"\'', 'say how a call ended that was cut off'],
+    ['rath approve last --same call-3', 'it is what is on record: use that, and do nothing'],
   ])
 }
 
@@ -96,10 +99,10 @@ async function approve(
   return exit.done
 }
 
-type Verdict = 'approved' | 'rejected' | 'edited' | 'answered' | 'happened' | 'did not happen'
+type Verdict = 'approved' | 'rejected' | 'edited' | 'answered' | 'happened' | 'did not happen' | 'the same'
 
 function verdictOf(options: Options): Verdict | undefined {
-  const { yes, no, edit, answer, happened, didNotHappen } = options
+  const { yes, no, edit, answer, happened, didNotHappen, same } = options
   const given: [Verdict, boolean][] = [
     ['approved', yes === true],
     ['rejected', no === true],
@@ -107,6 +110,7 @@ function verdictOf(options: Options): Verdict | undefined {
     ['answered', answer !== undefined],
     ['happened', happened === true],
     ['did not happen', didNotHappen === true],
+    ['the same', same !== undefined],
   ]
   const said = given.filter(([, isGiven]) => isGiven).map(([verdict]) => verdict)
   if (said.length <= 1) return said[0]
@@ -151,10 +155,7 @@ function list(waiting: readonly Waiting[], { json }: Options, output: Output): v
     if (expired.length > 0 && approvals.length === 0)
       output.print(`  Go on without an answer: rath resume ${run.id}`)
     for (const review of reviews) {
-      const { id, kind, by } = review
-      output.print(
-        `  ${id}  did this ${kind} effect of ${by} happen?\n${indent(effectLines(review, output), '    ')}`,
-      )
+      output.print(`  ${review.id}  ${reviewLines(review, output)}`)
     }
   }
 }
@@ -171,7 +172,7 @@ function choose(
   question: string | undefined,
   verdict: Verdict,
 ): Chosen {
-  const isReview = verdict === 'happened' || verdict === 'did not happen'
+  const isReview = verdict === 'happened' || verdict === 'did not happen' || verdict === 'the same'
   const open: (Chosen & { id: string })[] = []
   const late: string[] = []
   for (const { run, approvals, expired, reviews } of waiting) {
@@ -179,9 +180,13 @@ function choose(
     if (isReview) for (const review of reviews) open.push({ run: run.id, review, id: review.id })
     else for (const approval of approvals) open.push({ run: run.id, approval, id: approval.approval })
   }
-  const named = question === undefined ? open : open.filter(({ id }) => id.startsWith(question))
+  const exact = open.filter(({ id }) => id === question)
+  const begins = question === undefined ? open : open.filter(({ id }) => id.startsWith(question))
+  const named = exact.length > 0 ? exact : begins
   if (named.length === 1) return named[0] as Chosen
-  const ids = open.map(({ run, id }) => `${name === undefined ? `${run} ` : ''}${id.slice(0, 12)}`)
+  const ids = open.map(
+    ({ run, id, review }) => `${name === undefined ? `${run} ` : ''}${review ? id : id.slice(0, 12)}`,
+  )
   if (ids.length === 0 && late.length > 0 && !isReview)
     throw new UsageError(
       `nobody decided in time; the run goes on without an answer: ${late.map(run => `rath resume ${run}`).join(', ')}.`,
@@ -208,8 +213,9 @@ async function settle(chosen: Chosen, verdict: Verdict, options: Options, store:
   const who = { by, ...(reason !== undefined && { reason }) }
   if (chosen.review) {
     const result = toJson(options.result ?? null, '--result')
-    const found = { happened: verdict === 'happened', result, ...who }
-    return reviewEffect(chosen.run, chosen.review.key, found, { store, lease: usualLease })
+    const { same } = options
+    const found = same === undefined ? { happened: verdict === 'happened', result, ...who } : { same, ...who }
+    return reviewEffect(chosen.run, chosen.review.id, found, { store, lease: usualLease })
   }
   const { approval, digest } = chosen.approval as OpenApproval
   const decision = {

@@ -1,6 +1,7 @@
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import type { Json } from '../../base/json.ts'
+import { labelsOf } from '../../session/branch.ts'
 import { type JoinedFiles, type JoinRequest, provideFiles } from '../../session/files.ts'
 import type { Session } from '../../session/session.ts'
 import { type Around, currentCall } from '../around.ts'
@@ -38,18 +39,19 @@ async function changes(from: Digest, to: Digest) {
 /** A merge of files is an effect: a replay takes its result from the record and touches no folder. */
 async function passJoin(request: JoinRequest, context: Around): Promise<JoinedFiles> {
   const { base, found, sides, into, onConflict } = request
+  const asks = {
+    base: base ?? found ?? null,
+    trees: sides.map(side => side.tree),
+    toFolder: into === '',
+    onConflict: typeof onConflict === 'string' ? onConflict : 'function',
+  }
   let cause: unknown
   const passed = await context.run.door.pass(
     {
       kind: 'merge',
       session: context.input as Session,
-      request: {
-        base: base ?? found ?? null,
-        trees: sides.map(side => side.tree),
-        branches: sides.map(side => side.branch),
-        toFolder: into === '',
-        onConflict: typeof onConflict === 'string' ? onConflict : 'function',
-      },
+      request: { ...asks, branches: sides.map(side => labelsOf(side.branch)) },
+      firstRequest: { ...asks, branches: sides.map(side => side.branch) },
       sample: scopeIn(context).sample,
       rule: 'workspace',
       by: context.by,

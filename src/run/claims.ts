@@ -1,0 +1,194 @@
+import type { JournalEntry } from '../store/spec.ts'
+import { type Asker, askedIn, type EntryName, insideOf, outcomeIn } from './entry.ts'
+import { nameOf, type RunRecord } from './record.ts'
+
+/** The entry of whoever asks. */
+export interface Claim {
+  readonly occurrence: number
+  /** On record under this key: it was somebody else's until now. */
+  readonly moved?: JournalEntry | undefined
+}
+
+/**
+ * Who has which entry of a record. An entry is found by its key, so by what was asked and what it was asked from. Of several with one key an
+ * asker takes the one that it had; else any that nobody has taken: equal askers may come in another order, under another name, or on another
+ * fork than when they were recorded. What is not on record is numbered in the order asked.
+ */
+export class Claims {
+  readonly #record: RunRecord | undefined
+  readonly #isLender: boolean
+  readonly #left = new Map<string, Left>()
+  readonly #taken = new Set<string>()
+  #rivals: Map<string, JournalEntry[]> | undefined
+
+  /** With `isLender`, the record is another run's: then it does not matter as part of what something was done. */
+  constructor(record?: RunRecord, isLender = false) {
+    this.#record = record
+    this.#isLender = isLender
+  }
+
+  /** The next one on record of exactly this asker, without taking it. */
+  own(key: string, asker: Asker): number | undefined {
+    const queue = this.#leftOf(key).queues.get(nameOfAsker(asker))
+    return queue && this.#next(key, queue)
+  }
+
+  take(key: string, asker: Asker): Claim {
+    const left = this.#leftOf(key)
+    const own = left.queues.get(nameOfAsker(asker))
+    const mine = own && this.#next(key, own)
+    if (own && mine !== undefined) return this.#pop(key, own, mine)
+    const other = this.#nearest(key, left, asker)
+    if (other === undefined) return { occurrence: left.next++ }
+    const claim = this.#pop(key, other.queue, other.occurrence)
+    return { ...claim, moved: this.#record?.find(key, claim.occurrence) }
+  }
+
+  /** Its outcome was used: whatever was done inside it is used with it, and nobody asks for that any more. */
+  settle(entry: EntryName): void {
+    for (const inner of this.#record?.inside(entry) ?? []) {
+      this.#taken.add(nameOf(inner))
+      this.settle(inner)
+    }
+  }
+
+  /** What the same asker did with the same tool, or as the same effect, outside this run's world, and nobody has asked for again so far. */
+  unclaimed(kind: string, tool: string | undefined, by: string): JournalEntry[] {
+    if (this.#record === undefined) return []
+    this.#rivals ??= rivalsIn(this.#record)
+    const rivals = this.#rivals.get(rivalName(kind, tool, by)) ?? []
+    return rivals.filter(entry => !this.#taken.has(firstName(entry)) && !this.#record?.isReplaced(entry))
+  }
+
+  #pop(key: string, queue: Queue, occurrence: number): Claim {
+    queue.occurrences.pop()
+    this.#taken.add(nameOf({ key, occurrence }))
+    return { occurrence }
+  }
+
+  /** The next of a queue that was not taken with what is around it. */
+  #next(key: string, { occurrences }: Queue): number | undefined {
+    for (let next = occurrences.at(-1); next !== undefined; next = occurrences.at(-1)) {
+      if (!this.#taken.has(nameOf({ key, occurrence: next }))) return next
+      occurrences.pop()
+    }
+    return undefined
+  }
+
+  #nearest(
+    key: string,
+    { queues }: Left,
+    asker: Asker,
+  ): { readonly queue: Queue; readonly occurrence: number } | undefined {
+    let best: { queue: Queue; occurrence: number; score: number } | undefined
+    for (const queue of queues.values()) {
+      const occurrence = this.#next(key, queue)
+      if (occurrence === undefined || !this.#mayTake(queue.asker, asker)) continue
+      const score = likeness(queue.asker, asker)
+      const isBetter =
+        best === undefined || score > best.score || (score === best.score && occurrence < best.occurrence)
+      if (isBetter) best = { queue, occurrence, score }
+    }
+    return best
+  }
+
+  /**
+   * What is part of an effect belongs to it: where its outcome is known, nobody asks for what is inside it. One that was cut off may be begun
+   * as another, whose parts find theirs.
+   */
+  #mayTake(theirs: Asker, { inside }: Asker): boolean {
+    if (theirs.inside === inside || this.#isLender) return true
+    return theirs.inside !== '' && !this.#isDone(theirs.inside)
+  }
+
+  #done: Set<string> | undefined
+
+  #isDone(inside: string): boolean {
+    this.#done ??= new Set(
+      (this.#record?.effects() ?? []).filter(entry => entry.outcome !== undefined).map(insideOf),
+    )
+    return this.#done.has(inside)
+  }
+
+  #leftOf(key: string): Left {
+    let left = this.#left.get(key)
+    if (left === undefined) {
+      left = leftIn(this.#record, key)
+      this.#left.set(key, left)
+    }
+    return left
+  }
+}
+
+/** The tool of a request, which names what is done better than its kind. */
+export function toolIn(request: unknown): string | undefined {
+  const { tool } = (request ?? {}) as { tool?: unknown }
+  return typeof tool === 'string' ? tool : undefined
+}
+
+interface Queue {
+  readonly asker: Asker
+  /** Those that nobody has taken yet, the next one last. */
+  readonly occurrences: number[]
+}
+
+interface Left {
+  /** What is on record, by who asked. */
+  readonly queues: ReadonlyMap<string, Queue>
+  /** The first that is not on record. */
+  next: number
+}
+
+const nobody: ReadonlyMap<string, Queue> = new Map()
+
+function leftIn(record: RunRecord | undefined, key: string): Left {
+  const entries = record?.withKey(key) ?? []
+  if (record === undefined || entries.length === 0) return { queues: nobody, next: 0 }
+  const sorted = [...entries].sort((a, b) => b.occurrence - a.occurrence)
+  const queues = new Map<string, Queue>()
+  for (const entry of sorted) {
+    if (record.isReplaced(entry)) continue
+    const asker = record.askerOf(entry)
+    const name = nameOfAsker(asker)
+    const queue = queues.get(name)
+    if (queue) queue.occurrences.push(entry.occurrence)
+    else queues.set(name, { asker, occurrences: [entry.occurrence] })
+  }
+  return { queues, next: (sorted[0] as { occurrence: number }).occurrence + 1 }
+}
+
+/** Who asks counts most: layers of different names that ask the same are not each other's samples. */
+function likeness(one: Asker, other: Asker): number {
+  return (
+    (one.inside === other.inside ? 8 : 0) +
+    (one.by === other.by ? 4 : 0) +
+    (one.branch === other.branch ? 2 : 0) +
+    (one.sample === other.sample ? 1 : 0)
+  )
+}
+
+function nameOfAsker({ by, inside, sample, branch }: Asker): string {
+  return inside === '' && sample === '' && branch === '' ? by : `${by}\n${inside}\n${sample}\n${branch}`
+}
+
+function rivalsIn(record: RunRecord): Map<string, JournalEntry[]> {
+  const rivals = new Map<string, JournalEntry[]>()
+  for (const entry of record.effects()) {
+    const { rule, request, by } = askedIn(entry)
+    if (rule !== 'external' || outcomeIn(entry)?.value === undefined) continue
+    const name = rivalName(entry.kind, toolIn(request), by)
+    const others = rivals.get(name)
+    if (others) others.push(entry)
+    else rivals.set(name, [entry])
+  }
+  return rivals
+}
+
+/** The name under which an effect was first asked for, also when it failed then and was tried again. */
+function firstName({ key, occurrence }: EntryName): string {
+  return nameOf({ key: key.split('+')[0] as string, occurrence })
+}
+
+function rivalName(kind: string, tool: string | undefined, by: string): string {
+  return `${kind}\n${tool ?? ''}\n${by}`
+}
