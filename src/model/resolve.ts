@@ -134,6 +134,7 @@ function asResolved(model: Model): ResolvedModel {
     id: model.id,
     settings: {},
     priced: model.priced,
+    wraps: model.wraps ?? model,
     answer: (request, context) => model.answer(request, context),
   }
 }

@@ -12,6 +12,8 @@ export interface Model {
   readonly id: string
   /** Whether its answers say what they cost, in `usage.cost`. A budget of `cost` refuses a model that does not say `true`. */
   readonly priced?: boolean | undefined
+  /** The model that this one only stands before. */
+  readonly wraps?: Model | undefined
   /**
    * One answer to one request, or an error that says whether trying again can help (`RathError.retry`, and `data.retryAfterMs`
    * where the provider named a time). It never retries by itself. Aborting the signal closes the connection.
@@ -23,6 +25,8 @@ export interface ModelContext {
   readonly signal: AbortSignal
   /** Told about every piece as it arrives. Never throws. Absent when nobody listens: the driver may then skip streaming. */
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined
+  /** The run that asks, and what a resumed one has taken from its record so far instead of asking this model: for models that keep count. */
+  readonly run?: { readonly id: string; recorded(): readonly ModelAnswer[] } | undefined
 }
 
 export interface ModelRequest {

@@ -46,9 +46,6 @@ export async function recorded(
 
 /** A model that is asked without anybody reading along: its words are no part of the answer that a listener waits for. */
 export function quiet(model: Model): Model {
-  return {
-    id: model.id,
-    priced: model.priced,
-    answer: (request, { signal }) => model.answer(request, { signal }),
-  }
+  const { id, priced, wraps = model } = model
+  return { id, priced, wraps, answer: (request, { signal, run }) => model.answer(request, { signal, run }) }
 }

@@ -97,6 +97,7 @@ export async function ask(question: Question, context: RunContext): Promise<Answ
     },
   )
   if (passed.isRecorded) {
+    context.run.serve(model.wraps ?? model, passed.value as unknown as Answered | undefined)
     tracing?.recorded()
     spend(passed, context)
   }
@@ -180,7 +181,9 @@ function attempt(
         })
       : undefined
     const onDelta = deltas && ((delta: ModelDelta) => deltas.add(delta))
-    const answer = await untilAbort(model.answer(request, { signal, onDelta }), signal)
+    const { run } = context
+    const about = { id: run.id, recorded: () => run.servedFor(model.wraps ?? model, model.id) }
+    const answer = await untilAbort(model.answer(request, { signal, onDelta, run: about }), signal)
     deltas?.end()
     if (answer.usage) context.budget.addUsage(answer.usage)
     return answer

@@ -182,3 +182,8 @@ function asker(by: string, whole: string, branch: string): Asker {
   const inside = /^[0-9a-f]{16}\.\d+/.exec(whole)?.[0] ?? ''
   return { by, inside, sample: inside === '' ? whole : whole.slice(inside.length + 1), branch }
 }
+
+/** Asked for while another effect was under way, in its scope. */
+export function isInside(entry: JournalEntry): boolean {
+  return askerIn(askedIn(entry)).inside !== ''
+}

@@ -9,9 +9,9 @@ import { cleaned, type Door, type Passed, type Place, recalled } from './door.ts
 import {
   type Asked,
   askedIn,
-  askerIn,
   askerOf,
   inFirstRule,
+  isInside,
   type KeyRule,
   keyOf,
   type Outcome,
@@ -182,11 +182,6 @@ function isRetry({ key }: JournalEntry): boolean {
 function isSpent(entry: JournalEntry): boolean {
   const error = outcomeIn(entry)?.error as { spent?: string } | undefined
   return entry.kind === 'model' && error?.spent !== undefined
-}
-
-/** Asked for while another effect was under way, in its scope. */
-function isInside(entry: JournalEntry): boolean {
-  return askerIn(askedIn(entry)).inside !== ''
 }
 
 function callName(request: Json): string {

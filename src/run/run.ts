@@ -3,10 +3,12 @@ import { RathError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import { version } from '../base/version.ts'
+import type { Model, ModelAnswer } from '../model/spec.ts'
 import type { Session } from '../session/session.ts'
 import type { RunStatus, Store } from '../store/spec.ts'
 import type { ToolEvidence } from '../tool/tool-record.ts'
 import { type Door, type Doubt, LiveDoor } from './door.ts'
+import { askedIn, isInside, outcomeIn } from './entry.ts'
 import { Journal, usualLease } from './journal.ts'
 import type { RunRecord } from './record.ts'
 import { filesAfterTurn, type TurnName, wasCutOff } from './turn-files.ts'
@@ -68,6 +70,8 @@ export class Run {
   readonly #facts: RunFacts
   readonly #setup: RunSetup
   readonly #parked = new Map<string, OpenApproval>()
+  /** Answers that a resumed run took from its record, by the model that it did not ask for them. */
+  readonly #served = new Map<Model, ModelAnswer[]>()
   #data: JsonObject
   /** What may be on record under another name, for a person to look at. */
   readonly #doubts: Doubt[] = []
@@ -132,6 +136,29 @@ export class Run {
     const { record, lender } = this.#setup
     const known = record ?? (await lender?.())
     return known && filesAfterTurn(known, turn, from)
+  }
+
+  serve(model: Model, answered: { readonly answer: ModelAnswer } | undefined): void {
+    if (!this.isResumed || answered === undefined) return
+    const served = this.#served.get(model)
+    if (served) served.push(answered.answer)
+    else this.#served.set(model, [answered.answer])
+  }
+
+  /**
+   * What the run has had of a model without asking it now: what was served to it, and what was said inside effects whose outcome is on
+   * record, which nobody asks for again. Of those only the name of the model is known.
+   */
+  servedFor(model: Model, id: string): readonly ModelAnswer[] {
+    const { record } = this.#setup
+    if (record === undefined) return none
+    const inside = record.effects().flatMap(entry => {
+      if (entry.kind !== 'model' || !isInside(entry)) return []
+      const { value } = outcomeIn(entry) ?? {}
+      const { model: asked } = askedIn(entry).request as { readonly model?: string }
+      return value !== undefined && asked === id ? [(value as unknown as { answer: ModelAnswer }).answer] : []
+    })
+    return [...(this.#served.get(model) ?? []), ...inside]
   }
 
   enter(): void {
@@ -303,6 +330,8 @@ export class Run {
     })
   }
 }
+
+const none: readonly never[] = Object.freeze([])
 
 function statusOf({ code }: RathError): RunStatus {
   switch (code) {

@@ -1,10 +1,10 @@
 import { cancelledError } from '../base/abort.ts'
 import { RathError, show } from '../base/errors.ts'
-import { type Json, type Problem, refuse, toJson } from '../base/json.ts'
+import { canonicalJson, type Json, type Problem, refuse, toJson } from '../base/json.ts'
 import { modelError } from '../model/errors.ts'
 import { sleep } from '../model/retry.ts'
 import type { FinishReason, Model, ModelAnswer, ModelContext, ModelRequest } from '../model/spec.ts'
-import type { AnswerPart, ToolCallPart } from '../session/part.ts'
+import { type AnswerPart, callsIn, type ToolCallPart } from '../session/part.ts'
 import type { Usage } from '../session/usage.ts'
 import { tell } from './deltas.ts'
 
@@ -36,7 +36,7 @@ export interface ScriptedFault {
 
 export type Script =
   | readonly Answer[]
-  /** `n` counts the requests, from 0. */
+  /** `n` counts the requests, from 0; in a resumed run also those whose answer is on record. */
   | ((request: ModelRequest, n: number) => Answer | Promise<Answer>)
 
 export interface ScriptedOptions {
@@ -62,6 +62,10 @@ class Scripted implements ScriptedModel {
   readonly calls: ModelRequest[] = []
   readonly #script: Script
   readonly #sleep: NonNullable<ScriptedOptions['sleep']>
+  /** How many answers of it were given by another process, and are not given again. */
+  #before = 0
+  /** What runs have had of it, here and before, each answer as `written`. */
+  readonly #had = new Map<string, string[]>()
   #toolCalls = 0
 
   constructor(script: Script, { id = 'scripted/model', sleep: pause = sleep }: ScriptedOptions) {
@@ -78,15 +82,17 @@ class Scripted implements ScriptedModel {
   }
 
   async answer(request: ModelRequest, context: ModelContext): Promise<ModelAnswer> {
-    const { signal, onDelta } = context
+    const { signal, onDelta, run } = context
     if (signal.aborted) throw cancelledError(signal)
-    const n = this.calls.push(request) - 1
+    this.#catchUp(request, run)
+    const n = this.#before + this.calls.push(request) - 1
     const answer = await this.#next(request, n)
     const script = typeof answer === 'string' ? { text: answer } : answer
     if (typeof this.#script === 'function') check([answer])
     if (script.delayMs) await this.#sleep(script.delayMs, signal)
     if (signal.aborted) throw cancelledError(signal)
     const content = this.#content(script)
+    if (run) this.#hadIn(run.id).push(written(content))
     if (onDelta) tell(content, onDelta, script.deltas)
     if (script.error !== undefined) throw this.#fault(script.error)
     return {
@@ -97,20 +103,52 @@ class Scripted implements ScriptedModel {
   }
 
   done(): void {
-    if (typeof this.#script === 'function' || this.calls.length >= this.#script.length) return
+    const played = this.#before + this.calls.length
+    if (typeof this.#script === 'function' || played >= this.#script.length) return
     throw new RathError(
       'script-mismatch',
-      `${this.id} has ${this.#script.length} scripted answers and was asked ${this.calls.length} times. The next one, never asked for, is ${picture(this.#script[this.calls.length])}.`,
+      `${this.id} has ${this.#script.length} scripted answers and was asked ${played} times. The next one, never asked for, is ${picture(this.#script[played])}.`,
     )
+  }
+
+  /**
+   * A script is played once, in the order asked, whatever process asks. What a resumed run has on record, or a session shows to a script that was
+   * never asked, was given by another one, as far as the script begins with it.
+   */
+  #catchUp({ messages }: ModelRequest, run: ModelContext['run']): void {
+    const had = run ? this.#hadIn(run.id) : []
+    const elsewhere = without(run?.recorded() ?? [], had)
+    if (typeof this.#script === 'function') {
+      this.#before += elsewhere.length
+      this.#toolCalls += elsewhere.reduce((sum, { content }) => sum + callsIn(content).length, 0)
+      had.push(...elsewhere.map(({ content }) => written(content)))
+      return
+    }
+    const played = this.#before + this.calls.length
+    const left = this.#script.slice(played)
+    const recorded = elsewhere.map(({ content }) => written(content))
+    const given = begunBy(left, recorded) || (played === 0 ? shownOf(left, messages) : 0)
+    for (const answer of left.slice(0, given)) {
+      if (typeof answer !== 'string') this.#toolCalls += answer.toolCalls?.length ?? 0
+      if (!isFault(answer)) had.push(scriptWritten(answer))
+    }
+    this.#before += given
+  }
+
+  #hadIn(run: string): string[] {
+    const had = this.#had.get(run) ?? []
+    this.#had.set(run, had)
+    return had
   }
 
   async #next(request: ModelRequest, n: number): Promise<Answer> {
     if (typeof this.#script === 'function') return this.#script(request, n)
     const answer = this.#script[n]
     if (answer !== undefined) return answer
+    const before = this.#before > 0 ? `, ${this.#before} of them before this process,` : ''
     throw new RathError(
       'script-mismatch',
-      `${this.id} was asked ${n + 1} times and has ${this.#script.length} scripted answers. The last request ends with ${lastSaid(request)}. Add an answer, or see why it was asked again.`,
+      `${this.id} was asked ${n + 1} times${before} and has ${this.#script.length} scripted answers. The last request ends with ${lastSaid(request)}. Add an answer, or see why it was asked again.`,
       { data: { asked: n + 1, answers: this.#script.length } },
     )
   }
@@ -139,6 +177,66 @@ class Scripted implements ScriptedModel {
     const headers = retryAfterMs === undefined ? {} : { 'retry-after-ms': String(retryAfterMs) }
     return modelError({ statusCode: status, message, responseHeaders: headers }, { model: this.id })
   }
+}
+
+/** How many answers a script begins with that are among those given; failures count with the answer behind them. */
+function begunBy(script: readonly Answer[], given: readonly string[]): number {
+  const left = [...given]
+  let count = 0
+  for (const [i, answer] of script.entries()) {
+    if (isFault(answer)) continue
+    const found = left.indexOf(scriptWritten(answer))
+    if (found < 0) break
+    left.splice(found, 1)
+    count = i + 1
+  }
+  return count
+}
+
+/** The same for a session that goes on here: the script begins with all that it was answered, or with all in the turn that is open, and has more to say. */
+function shownOf(script: readonly Answer[], messages: ModelRequest['messages']): number {
+  const turn = messages.slice(messages.findLastIndex(({ role }) => role === 'user') + 1)
+  for (const shown of [messages, turn]) {
+    const said: string[] = []
+    for (const message of shown) if (message.role === 'assistant') said.push(written(message.content))
+    const count = begunBy(script, said)
+    const answers = script.slice(0, count).filter(answer => !isFault(answer))
+    if (said.length > 0 && answers.length === said.length && count < script.length) return count
+  }
+  return 0
+}
+
+function isFault(answer: Answer): boolean {
+  return typeof answer !== 'string' && answer.error !== undefined
+}
+
+/** What was said, without the ids of calls, which are made up. */
+function written(content: readonly AnswerPart[]): string {
+  const said: Json[] = []
+  for (const part of content) {
+    if (part.type === 'tool-call') said.push([part.name, part.args])
+    else if (part.type === 'text') said.push(part.text)
+  }
+  return canonicalJson(said)
+}
+
+function scriptWritten(answer: Answer): string {
+  const {
+    deltas,
+    text = deltas?.join(''),
+    toolCalls = [],
+  } = typeof answer === 'string' ? { text: answer } : answer
+  return canonicalJson([...(text ? [text] : []), ...toolCalls.map(({ name, args = {} }) => [name, args])])
+}
+
+/** The answers that are not among these. */
+function without(answers: readonly ModelAnswer[], had: readonly string[]): ModelAnswer[] {
+  const left = [...had]
+  return answers.filter(({ content }) => {
+    const found = left.indexOf(written(content))
+    if (found >= 0) left.splice(found, 1)
+    return found < 0
+  })
 }
 
 /** Four characters to a token: simple, and the same everywhere. */

@@ -36,7 +36,7 @@ describe('a resumed run', () => {
       budget: { rounds: 3, cost: Infinity },
     })
     await failureOf(broken)
-    const out = await elsewhere(store).resume(broken.runId, agentWith(script.slice(1), { tools }).agent)
+    const out = await elsewhere(store).resume(broken.runId, agentWith(script, { tools }).agent)
     expect(out.chunks.at(-1)).toMatchObject({ kind: 'error', error: 'budget-spent' })
     expect(look.counter.ran).toBe(3)
   })
