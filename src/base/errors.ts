@@ -25,6 +25,7 @@ const codes = {
   'unknown-session': ['never', 'caller'],
   'ambiguous-session': ['never', 'caller'],
   'session-conflict': ['never', 'caller'],
+  'session-altered': ['never', 'caller'],
   'unknown-blob': ['never', 'caller'],
   'unknown-run': ['never', 'caller'],
   'run-exists': ['never', 'caller'],

@@ -19,6 +19,8 @@ export interface DriveOptions {
   /** Questions are asked here, and do not park the run. */
   readonly ask?: boolean
   readonly tag?: string
+  /** Goes ahead with a session that was altered. */
+  readonly acceptAltered?: boolean
 }
 
 export interface Driven {
@@ -45,6 +47,7 @@ export async function drive(
   process.on('SIGINT', interrupt).on('SIGTERM', interrupt)
   try {
     const session = await work.start({
+      ...(options.acceptAltered && { altered: 'accept' as const }),
       signal: abort.signal,
       onEvent: progress.onEvent,
       ...(terminal && { approve: asker(terminal, runtime, progress) }),

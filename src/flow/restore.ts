@@ -1,5 +1,5 @@
 import { RathError, show } from '../base/errors.ts'
-import { link, previousOf, relink } from '../session/chain.ts'
+import { copyOf, link, previousOf, relink } from '../session/chain.ts'
 import type { Chunk } from '../session/chunk.ts'
 import { identityOf } from '../session/identity.ts'
 import { lineage } from '../session/lineage.ts'
@@ -31,7 +31,8 @@ function again(tip: Chunk | undefined, chunk: Chunk, gone: Chunk<'compress'>): C
   if (chunk.kind !== 'compress') return relink(tip, chunk)
   const isGone = (id: string) => id === gone.id || id === gone.origin
   const replaced = chunk.replaced.flatMap(id => (isGone(id) ? gone.replaced : [id]))
-  return link(tip, withField(chunk, { replaced: Object.freeze(replaced), origin: identityOf(chunk) }))
+  const body = withField(chunk, { replaced: Object.freeze(replaced), origin: identityOf(chunk) })
+  return copyOf(chunk, link(tip, body))
 }
 
 function findCompress(session: Session, id: string | undefined): Chunk<'compress'> {

@@ -37,13 +37,14 @@ export class CallContext implements RunContext {
   #notes: ChunkInput[] | undefined
   readonly by: string
   readonly layer: object | undefined
-  readonly out: RunContext['out']
+  out: RunContext['out']
   readonly events: EventStream
   readonly budget: Budget
   readonly onBudget: OnBudget
   readonly policy: Policy | undefined
   readonly approve: RunContext['approve']
   readonly approveWithin: number | undefined
+  readonly acceptsAltered: boolean
   readonly #outer: CallContext | undefined
   /** Whether anything in the run can be cancelled yet: while nothing can, no call has to ask those around it. */
   readonly #inRun: { cancellable: boolean }
@@ -65,6 +66,7 @@ export class CallContext implements RunContext {
     this.policy = narrowed(narrowed(outer?.policy, own?.policy), options.policy)
     this.approve = options.approve ?? own?.approve ?? outer?.approve
     this.approveWithin = within(options.approveWithin ?? own?.approveWithin) ?? outer?.approveWithin
+    this.acceptsAltered = accepts(options.altered ?? own?.altered) ?? outer?.acceptsAltered ?? false
     if (own?.onEvent) this.events.listen(own.onEvent)
     if (options.onEvent) this.events.listen(options.onEvent)
     this.#outer = outer
@@ -107,6 +109,11 @@ export class CallContext implements RunContext {
     if (!this.#inRun.cancellable) return false
     if (this.#abort) return this.#abort.signal.aborted
     return this.#given?.aborted || this.#own?.aborted || (this.#outer?.aborted ?? false)
+  }
+
+  /** What it makes comes from another session than the one it was called with. */
+  comesFrom({ id }: Session): void {
+    this.out = { ...this.out, lineage: Object.freeze({ ...this.out.lineage, parents: Object.freeze([id]) }) }
   }
 
   cancel(reason: unknown): void {
@@ -156,4 +163,10 @@ function within(ms: number | undefined): number | undefined {
 function narrowed(outer: Policy | undefined, inner: Policy | undefined): Policy | undefined {
   if (inner === undefined) return outer
   return outer ? narrow(outer, inner) : checkMade(inner)
+}
+
+function accepts(altered: unknown): boolean | undefined {
+  if (altered === undefined) return undefined
+  if (altered === 'accept' || altered === 'refuse') return altered === 'accept'
+  throw new RathError('invalid-argument', `altered is 'refuse' or 'accept', not ${show(altered)}.`)
 }

@@ -1,5 +1,6 @@
 import { cancelledError } from '../base/abort.ts'
 import { RathError, show } from '../base/errors.ts'
+import { acceptAltered } from '../session/altered.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import { onLane } from '../session/lineage.ts'
 import { freshSession, Session, sessionOf, valueFrom } from '../session/session.ts'
@@ -72,8 +73,9 @@ async function perform(
     session = input instanceof Session ? input : await untilMade(input, context.signal)
     if (context.aborted) throw cancelledError(context.signal)
     // Forks are numbered from the beginning of a call: who else forks this session, and when, is a matter of luck.
-    const given = freshSession(session)
-    context.input = session
+    const given = context.acceptsAltered ? acceptAltered(freshSession(session)) : freshSession(session)
+    if (given.id !== session.id) context.comesFrom(given)
+    context.input = given.id === session.id ? session : given
     if (isOutermost) run.input = given
     trace = context.runtime.tracing?.call(callee, given, context)
     const made = await runInContext(context, () =>

@@ -30,6 +30,11 @@ export interface CallOptions {
   readonly runtime?: Runtime
   /** Narrows what tools may do. */
   readonly policy?: Policy
+  /**
+   * What to do with a session that is not as it was recorded: `refuse` (default) throws `session-altered` before an agent acts on it; `accept`
+   * continues with what is there now, and says so on the record.
+   */
+  readonly altered?: 'refuse' | 'accept'
   /** Milliseconds that a question to a person stays open; then it counts as `expired`. No limit by default. */
   readonly approveWithin?: number
   /** For the runtime, which begins runs. */
@@ -70,6 +75,8 @@ export interface RunContext extends Around {
   readonly policy: Policy | undefined
   readonly approve: Approve | undefined
   readonly approveWithin: number | undefined
+  /** Whether sessions that are not as they were recorded are accepted. */
+  readonly acceptsAltered: boolean
 }
 
 /** The call that the running code is inside of, if it is inside one. */

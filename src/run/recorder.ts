@@ -1,3 +1,4 @@
+import { refuseAltered } from '../session/altered.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import { onLane } from '../session/lineage.ts'
 import { type Session, sessionOf, valueFrom } from '../session/session.ts'
@@ -31,6 +32,7 @@ export class Recorder {
   }
 
   static async on(input: Session, context: RunContext): Promise<Recorder> {
+    refuseAltered(input)
     const store = await context.runtime.store
     return new Recorder(store.clean(input), context, store)
   }

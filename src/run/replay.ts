@@ -2,6 +2,7 @@ import { type RathError, toRathError } from '../base/errors.ts'
 import type { Json } from '../base/json.ts'
 import { foldAt } from '../session/chain.ts'
 import { Session, valueFrom } from '../session/session.ts'
+import { refuseAltered } from '../session/altered.ts'
 import type { RunStatus, Store } from '../store/spec.ts'
 import { policy } from '../tool/policy/policy.ts'
 import { type Divergence, explain } from './divergence.ts'
@@ -65,6 +66,7 @@ export async function replayRun(
   const row = await store.runs.get(run)
   const record = await loadRecord(run, store)
   const input = await store.sessions.get(row.input as string)
+  refuseAltered(input)
   const scratchStore = await scratch.store
   const door: ReplayDoor = new ReplayDoor({
     record,
@@ -85,6 +87,7 @@ export async function replayRun(
   }
   const { session, error } = await ended(workflow(input, options as never), store)
   const output = row.output === null ? undefined : await store.sessions.get(row.output)
+  if (output) refuseAltered(output)
   const status = error ? statusOf(error) : 'done'
   const divergence = door.divergence ?? (mode === 'model' ? undefined : endDifference(run, output, session))
   const isDone = status === 'done' && row.status === 'done' && divergence === undefined && mode === 'strict'

@@ -3,11 +3,13 @@ import { pathToFileURL } from 'node:url'
 import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import { emptyTree } from '../sandbox/workspace/object.ts'
+import { refuseAltered } from '../session/altered.ts'
 import type { Session } from '../session/session.ts'
 import type { JournalEntry, RunRow, Store } from '../store/spec.ts'
 import type { ToolRecord } from '../tool/tool-record.ts'
 import { type Limits, withLimits } from './begun-with.ts'
 import type { KeyRule } from './entry.ts'
+import type { CallOptions } from './context.ts'
 import { Journal } from './journal.ts'
 import { isGone, processOf } from './owner.ts'
 import type { Places } from './place/places.ts'
@@ -31,7 +33,7 @@ export interface ResumePlace {
   readonly lease: number
   readonly places: Pick<Places, 'check' | 'endLeftBy' | 'move'>
   /** Of the call. */
-  readonly options: Limits & ResumeOptions
+  readonly options: Limits & ResumeOptions & Pick<CallOptions, 'altered'>
 }
 
 /** How a run goes on, besides the options of a call. */
@@ -54,11 +56,13 @@ export async function resumeRun(
   if (finished) return finished
   const given = withLimits(row, options)
   const work = workflow ?? (await workflowOf(row))
+  const input = await store.sessions.get(row.input as string)
+  // Before it is claimed: what waits for a person goes on waiting.
+  if (options.altered !== 'accept') refuseAltered(input)
   const journal = await Journal.claim(id, store, lease)
   try {
     // Its commands may still run, and change files.
     if (row.owner !== null && isGone(row.owner)) await places.endLeftBy(processOf(row.owner))
-    const input = await store.sessions.get(row.input as string)
     if (movedTo !== undefined) await places.move(input, id, movedTo, treesIn(await store.runs.journal(id)))
     places.check({ session: input, run: id })
     const setup = await goOn(movedTo === undefined ? row : movedRow(row, movedTo), journal)

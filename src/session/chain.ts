@@ -18,8 +18,10 @@ class Link {
   #index = -1
   #fold: Fold = emptyFold
   #id: Digest | undefined
-  /** The id was given with the chunk, and nothing has shown yet that it is true. */
+  /** The id was given with the chunk and not computed of it. */
   #claimed = false
+  /** This chunk and all before it were made in this process, or have been found to match their ids. */
+  #proven = false
   /** Who has said that it keeps this chunk and all before it; see `markKept`. */
   #keeper: object | undefined
   #state: Digest | undefined
@@ -35,6 +37,7 @@ class Link {
     link.#fold = fold(previous ? previous.#fold : emptyFold, link as unknown as Chunk)
     link.#id = id
     link.#claimed = id !== undefined
+    link.#proven = id === undefined && (previous === undefined || previous.#proven)
     return link
   }
 
@@ -108,6 +111,27 @@ class Link {
     return link.#claimed
   }
 
+  static proven(link: Link): boolean {
+    return link.#proven
+  }
+
+  /** `text` is the chunk's own JSON where it is known; without it, it is written again. */
+  static prove(link: Link, text?: string): Digest | undefined {
+    if (link.#proven) return undefined
+    const previous = link.#previous
+    if (link.#claimed) {
+      const written = text ?? writeBody(link as unknown as ChunkBody)
+      const expected = identifyText(written, previous === undefined ? null : previous.id)
+      if (expected !== link.#id) return expected
+    }
+    if (previous === undefined || previous.#proven) link.#proven = true
+    return undefined
+  }
+
+  static disprove(link: Link): void {
+    link.#proven = false
+  }
+
   static knownId(link: Link): Digest | undefined {
     return link.#id
   }
@@ -149,7 +173,48 @@ export function newLink(): Record<string, unknown> {
 
 /** The same content behind another chunk: it keeps its branch and says where it came from. */
 export function relink(previous: Chunk | undefined, chunk: Chunk): Chunk {
-  return link(previous, withField(chunk, { origin: identityOf(chunk) }))
+  return copyOf(chunk, link(previous, withField(chunk, { origin: identityOf(chunk) })))
+}
+
+/** What chunks were copied from that nothing has shown to be true yet. */
+const sources = new WeakMap<Chunk, Chunk>()
+
+/** A copy is no better than what it was made of. */
+export function copyOf(source: Chunk, copy: Chunk): Chunk {
+  if (Link.proven(asLink(source))) return copy
+  Link.disprove(asLink(copy))
+  sources.set(copy, source)
+  return copy
+}
+
+/** A chunk whose content does not give the id it is recorded under. */
+export interface Mismatch {
+  /** From where on the chain is not to be trusted: that chunk, or a copy of it or of one behind it. */
+  readonly at: Chunk
+  readonly chunk: Chunk
+  readonly expected: Digest
+}
+
+/**
+ * The first chunk that is not what its id says, among those that nothing has shown to be true in this process: made here, or looked at before.
+ * Each is looked at once, so that a conversation that goes on pays nothing for its history.
+ */
+export function mismatchIn(tip: Chunk | undefined): Mismatch | undefined {
+  const unproven: Chunk[] = []
+  for (let here = tip; here && !Link.proven(asLink(here)); here = previousOf(here)) unproven.push(here)
+  for (const chunk of unproven.reverse()) {
+    const source = sources.get(chunk)
+    const before = source && mismatchIn(source)
+    if (before) return { ...before, at: chunk }
+    const expected = Link.prove(asLink(chunk))
+    if (expected !== undefined) return { at: chunk, chunk, expected }
+  }
+  return undefined
+}
+
+/** Says what `text`, from which a chunk was read, says about its id; where it says nothing good, `mismatchIn` finds out. */
+export function proveFrom(text: string, chunk: Chunk): void {
+  Link.prove(asLink(chunk), text)
 }
 
 export function isLinked(value: unknown): value is Chunk {

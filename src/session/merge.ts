@@ -3,7 +3,17 @@ import { RathError, show } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { commonAncestor } from './ancestor.ts'
 import { commonBranch } from './branch.ts'
-import { backwards, chunkAt, chunksFrom, isLinked, lengthOf, link, previousOf, relink } from './chain.ts'
+import {
+  backwards,
+  chunkAt,
+  chunksFrom,
+  copyOf,
+  isLinked,
+  lengthOf,
+  link,
+  previousOf,
+  relink,
+} from './chain.ts'
 import type { Chunk, ChunkBody, ChunkInput, MergedBranch } from './chunk.ts'
 import type { OnConflict } from './files.ts'
 import { identityOf } from './identity.ts'
@@ -147,7 +157,7 @@ function join(
     if (linked.has(identity)) continue
     linked.add(identity)
     const recounted = chunk.kind === 'merge' ? counted.recount(chunk) : undefined
-    if (recounted) tip = link(tip, recounted)
+    if (recounted) tip = copyOf(chunk, link(tip, recounted))
     else tip = previousOf(chunk) === tip ? chunk : relink(tip, chunk)
   }
   return tip

@@ -51,6 +51,7 @@ const key = Symbol('made by this module')
 let wrap: (value: SessionValue, damage?: VerificationProblem) => Session
 let unwrap: (session: Session) => SessionValue
 let again: (session: Session) => Session
+let damageIn: (session: Session) => VerificationProblem | undefined
 
 /**
  * An immutable chain of chunks with a lineage: the value that flows between agents. Every operation returns a new
@@ -66,6 +67,7 @@ export class Session {
     wrap = (value, damage) => new Session(key, value, damage)
     unwrap = session => session.#value
     again = session => wrap(session.#value, session.#damage)
+    damageIn = session => session.#damage
   }
 
   private constructor(made: symbol, value: SessionValue, damage?: VerificationProblem) {
@@ -170,7 +172,7 @@ export class Session {
   }
 
   append(...chunks: readonly ChunkInput[]): Session {
-    return wrap(append(this.#value, chunks))
+    return wrap(append(this.#value, chunks), this.#damage)
   }
 
   user(content: string | readonly PartInput[]): Session {
@@ -189,6 +191,7 @@ export class Session {
         { kind: 'placement', backend, spec: recordedSpec(spec), by: options.by } as ChunkInput,
         options,
       ),
+      this.#damage,
     )
   }
 
@@ -201,7 +204,7 @@ export class Session {
     const forked = fork(this.#value, label, this.#forks, named, workspace)
     // Counted only once it was made: a refused fork must not number the next one differently.
     this.#forks++
-    return wrap(forked)
+    return wrap(forked, this.#damage)
   }
 
   forks(countOrLabels: number | readonly string[]): Session[] {
@@ -236,7 +239,7 @@ export class Session {
 
   /** The same history without parents in the graph. */
   detach(options: OperationOptions = {}): Session {
-    return wrap(detach(this.#value, options))
+    return wrap(detach(this.#value, options), this.#damage)
   }
 
   /** The session as it was, up to and including a chunk given by id or index. */
@@ -255,6 +258,7 @@ export class Session {
         operation,
         checkOnConflict(onConflict, 'merge'),
       ),
+      sessions.map(damageIn).find(damage => damage !== undefined),
     )
   }
 
@@ -264,8 +268,8 @@ export class Session {
   }
 
   /**
-   * Recomputes every digest and names the first chunk whose content does not match. A session just read from a file also says
-   * what was wrong with the file around the chunks.
+   * Recomputes every digest and names the first chunk whose content does not match. A session read from a file, and what was made of it,
+   * also says what was wrong with the file around the chunks; one that was rewound does not.
    */
   verify(): Verification {
     return verify(this.#value.tip, this.#damage)
@@ -298,6 +302,11 @@ export function sessionOf(value: SessionValue, damage?: VerificationProblem): Se
 /** For the layers above: the same session as another object, whose forks are numbered from the beginning. */
 export function freshSession(session: Session): Session {
   return again(session)
+}
+
+/** For the layers above: what was wrong with the file that a session was read from. */
+export function damageOf(session: Session): VerificationProblem | undefined {
+  return damageIn(session)
 }
 
 /** For the layers above: the value in a session. */

@@ -1,7 +1,17 @@
 import { RathError, show } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { type Branch, branchOff, checkLabel, trunk } from './branch.ts'
-import { backwards, chunkAt, isLinked, knownId, lengthOf, link, newLink, previousOf } from './chain.ts'
+import {
+  backwards,
+  chunkAt,
+  copyOf,
+  isLinked,
+  knownId,
+  lengthOf,
+  link,
+  newLink,
+  previousOf,
+} from './chain.ts'
 import type { Chunk, ChunkBody, ChunkInput } from './chunk.ts'
 import { identityOf } from './identity.ts'
 import { laneOff, placedOn, rootLane } from './lane.ts'
@@ -44,7 +54,7 @@ export function append(
 export function appendCopy(value: SessionValue, chunk: Chunk): SessionValue {
   const { branch: _, ...body } = { ...chunk } as ChunkBody
   const copy = withField(body as ChunkBody, { origin: identityOf(chunk) })
-  const tip = linkOn(value.tip, copy, value.branch)
+  const tip = copyOf(chunk, linkOn(value.tip, copy, value.branch))
   return { id: newId(), tip, branch: value.branch, lineage: appendedTo(value.id, value.lineage.lane) }
 }
 

@@ -1,10 +1,10 @@
 import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
-import { link } from '../session/chain.ts'
+import { link, proveFrom } from '../session/chain.ts'
 import type { Chunk } from '../session/chunk.ts'
 import { parseRecordedChunk } from '../session/parse.ts'
 import type { StoreDriver, StoredChunk } from './driver.ts'
-import { decodeAll } from './encode.ts'
+import { decodeAll, isWhole } from './encode.ts'
 
 const firstPage = 64
 const largestPage = 8192
@@ -46,6 +46,8 @@ export class ChainLoader {
     let tip = base
     for (const [i, row] of rows.entries()) {
       tip = link(tip, parseRow(bodies[i], row.id), row.id)
+      // Here its text is at hand; what lies in blobs is looked at when somebody acts on it.
+      if (isWhole(row.body)) proveFrom(row.body, tip)
       if (tip.index % checkpointEvery === 0 || i === rows.length - 1) this.#remember(tip)
     }
     return tip

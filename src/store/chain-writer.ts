@@ -59,6 +59,8 @@ export class ChainWriter {
         this.#texts.set(chunk, text)
         continue
       }
+      // What is written under another id must not become true by that.
+      if (!isTrue(chunk, text)) throw forged(chunk)
       last = link(last, this.#renamed(clean, chunk))
       this.#instead.set(chunk, last)
     }
@@ -91,7 +93,7 @@ export class ChainWriter {
       const text = this.#texts.get(chunk) ?? writeChunk(chunk)
       this.#texts.delete(chunk)
       // An id that was read from a file is a claim. Kept unchecked, it would stand in the way of the true chunk for ever.
-      if (isClaimed(chunk) && identifyText(text, previous) !== chunk.id) throw forged(chunk)
+      if (!isTrue(chunk, text)) throw forged(chunk)
       return encodeChunk(chunk, { id: chunk.id, index: chunk.index, previous, session }, text)
     })
   }
@@ -142,6 +144,10 @@ export function encodeChunk(
   const { id, index, previous, session } = place
   const ids = blobs.length === 0 ? none : blobs.map(blob => blob.id)
   return { row: { id, index, previous, session, kind: body.kind, body: text, blobs: ids }, blobs }
+}
+
+function isTrue(chunk: Chunk, text: string): boolean {
+  return !isClaimed(chunk) || identifyText(text, previousOf(chunk)?.id ?? null) === chunk.id
 }
 
 function forged(chunk: Chunk): RathError {

@@ -43,6 +43,11 @@ function mentionsBlob(text: string): boolean {
   return text.includes('$') && text.includes('"$blob"')
 }
 
+/** Whether a text is the value's own JSON, with nothing of it out of line. */
+export function isWhole(text: string): boolean {
+  return !mentionsBlob(text)
+}
+
 function outline(value: Json, key: string, blobs: BlobRow[]): Json {
   if (typeof value === 'string') return value.length > inlineLimit ? moveText(value, key, blobs) : value
   if (typeof value !== 'object' || value === null) return value

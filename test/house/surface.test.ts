@@ -408,6 +408,7 @@ test('the table of error codes is closed, with the retry and blame of each', () 
     'unknown-session': ['never', 'caller'],
     'ambiguous-session': ['never', 'caller'],
     'session-conflict': ['never', 'caller'],
+    'session-altered': ['never', 'caller'],
     'unknown-blob': ['never', 'caller'],
     'unknown-run': ['never', 'caller'],
     'run-exists': ['never', 'caller'],

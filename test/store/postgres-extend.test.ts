@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { alterationOf } from '../../src/session/altered.ts'
 import { Session } from '../../src/session/session.ts'
 import { Pool } from '../../src/store/drivers/postgres/pool.ts'
 import { migrate, migrations } from '../../src/store/drivers/postgres/schema.ts'
@@ -163,4 +164,24 @@ test('a store of format 1 is brought forward and goes on', async () => {
   const { id } = await store.sessions.put(Session.fromUserMessage('hello'))
   for (const text of twenty) await store.sessions.append(id, [user(text)])
   expect((await store.sessions.get(id)).verify()).toEqual({ ok: true, checked: 21 })
+})
+
+test('a chunk that was altered in the database is noticed before anybody acts on it, and what is as it was costs one look', async () => {
+  const { url, store, other, id } = await twoStores()
+  await store.sessions.append(id, [user('pay 100')])
+  const whole = await other.sessions.get(id)
+  expect(alterationOf(whole)).toBeUndefined()
+  const client = new pg.Client(url)
+  await client.connect()
+  const { rowCount } = await client.query(
+    "UPDATE openrath.chunk SET body = replace(body, 'pay 100', 'pay 999')",
+  )
+  await client.end()
+  expect(rowCount).toBeGreaterThan(0)
+  const fresh = await openStore(url, { secrets: {} })
+  onTestFinished(() => fresh.close())
+  const altered = await fresh.sessions.get(id)
+  expect(alterationOf(altered.fork().user('on'))).toMatchObject({ index: 1 })
+  // What was read before it was altered is still what it was.
+  expect(alterationOf(whole.user('on'))).toBeUndefined()
 })

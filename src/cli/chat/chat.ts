@@ -28,6 +28,8 @@ export interface ChatOptions {
   readonly isNew: boolean
   /** Whether a person is asked before anything is changed. */
   readonly asks: boolean
+  /** Whether a conversation that was altered is gone ahead with. */
+  readonly acceptsAltered: boolean
 }
 
 const usualPrompt =
@@ -155,6 +157,7 @@ export class Chat {
       const answered = await this.runtime.run(this.#agent, question, {
         signal: abort.signal,
         onEvent: printer.onEvent,
+        ...(this.#options.acceptsAltered && { altered: 'accept' as const }),
       })
       printer.pause()
       await this.goTo(answered)

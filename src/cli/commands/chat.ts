@@ -12,6 +12,7 @@ interface Options extends StoreOption, PlaceOptions {
   readonly new?: boolean
   readonly yes?: boolean
   readonly prompt?: string
+  readonly acceptAltered?: boolean
 }
 
 export function define(command: Command, output: Output): void {
@@ -26,6 +27,7 @@ export function define(command: Command, output: Output): void {
     .option('--new', 'begin anew; what was said before stays in the store')
     .option('-y, --yes', 'run every tool without asking')
     .option('--prompt <text>', 'instructions of your own')
+    .option('--accept-altered', 'go ahead with a session that is not as it was recorded; the record says so')
     .action(async (options: Options) => {
       await askAboutConfig(output)
       await using runtime = openRuntime(options)
@@ -39,6 +41,7 @@ export function define(command: Command, output: Output): void {
         place,
         isNew: options.new ?? false,
         asks: !options.yes,
+        acceptsAltered: options.acceptAltered ?? false,
         ...(model !== undefined && { model }),
         ...(options.prompt !== undefined && { prompt: options.prompt }),
       })

@@ -30,6 +30,7 @@ export function define(command: Command, output: Output): void {
     )
     .option('--ask', 'ask for approvals here, and do not park the run')
     .option('--tag <tag>', 'name the session that comes out')
+    .option('--accept-altered', 'go ahead with a session that is not as it was recorded; the record says so')
     .option('-q, --quiet', 'only the answer')
     .action(async (name: string, options: ResumeOptions) => {
       process.exitCode = await resume(name, options, output)

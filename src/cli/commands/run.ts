@@ -35,6 +35,7 @@ export function define(command: Command, output: Output): void {
     .option('--reuse <run>', 'borrow the outcomes of another run where nothing has changed')
     .option('--ask', 'ask for approvals here, and do not park the run')
     .option('--tag <tag>', 'name the session that comes out')
+    .option('--accept-altered', 'go ahead with a session that is not as it was recorded; the record says so')
     .option('-q, --quiet', 'only the answer')
     .action(async (file: string, input: string[], options: Options) => {
       process.exitCode = await runFile(file, input, options, output)

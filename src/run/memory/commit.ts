@@ -12,6 +12,7 @@ import type {
 import { sessionScope } from '../../memory/turns.ts'
 import { type ModelLike, resolveLater } from '../../model/resolve.ts'
 import type { Model, ModelAnswer, ModelRequest } from '../../model/spec.ts'
+import { refuseAltered } from '../../session/altered.ts'
 import type { ChunkInput } from '../../session/chunk.ts'
 import type { Session } from '../../session/session.ts'
 import { addUsage, type Usage } from '../../session/usage.ts'
@@ -49,6 +50,7 @@ export async function commitTo(
   { model, ...options }: CommitMemoryOptions,
   context: RunContext | undefined,
 ): Promise<CommitDone> {
+  refuseAltered(given)
   const session = await memory.clean(given)
   if (model !== undefined) {
     const own = resolveLater(model)
