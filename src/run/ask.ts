@@ -5,6 +5,7 @@ import { canonicalJsonOfOrdered, type Json, type JsonObject, toJson } from '../b
 import { type RetryOptions, withRetry } from '../model/retry.ts'
 import type { Model, ModelAnswer, ModelDelta, ModelRequest } from '../model/spec.ts'
 import type { ChunkInput } from '../session/chunk.ts'
+import { type AnswerPart, unnamed } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
 import type { Store } from '../store/spec.ts'
 import { unknownPrice } from './budget.ts'
@@ -183,10 +184,24 @@ function attempt(
     const onDelta = deltas && ((delta: ModelDelta) => deltas.add(delta))
     const { run } = context
     const about = { id: run.id, recorded: () => run.servedFor(model.wraps ?? model, model.id) }
-    const answer = await untilAbort(model.answer(request, { signal, onDelta, run: about }), signal)
+    const answer = withNames(
+      await untilAbort(model.answer(request, { signal, onDelta, run: about }), signal),
+    )
     deltas?.end()
     if (answer.usage) context.budget.addUsage(answer.usage)
     return answer
+  }
+}
+
+/** A call without a name cannot be recorded, and must not be lost: it gets one that no tool has, and so an error that the model can read. */
+function withNames(answer: ModelAnswer): ModelAnswer {
+  const isNameless = (part: AnswerPart) => part.type === 'tool-call' && (part.name ?? '') === ''
+  if (!answer.content.some(isNameless)) return answer
+  return {
+    ...answer,
+    content: answer.content.map(part =>
+      isNameless(part) ? ({ ...part, name: unnamed } as AnswerPart) : part,
+    ),
   }
 }
 

@@ -1,3 +1,4 @@
+import { sha256 } from '../base/digest.ts'
 import type { Chunk, ToolOutcome } from './chunk.ts'
 import { type AnswerPart, callsIn, type Part, type ToolCallPart } from './part.ts'
 import { standing } from './summary.ts'
@@ -18,7 +19,8 @@ export interface ToolMessage {
 
 /**
  * The model-visible view of a history, valid for every provider whatever the history went through: system messages
- * first, every tool call answered exactly once and directly after it, in the order asked, and no call id twice.
+ * first, every tool call answered exactly once and directly after it, in the order asked, no call id twice, and names of tools
+ * that providers take. A name that a model made up is written otherwise here, and stays as it was on the record.
  */
 export function viewMessages(chunks: Iterable<Chunk>): Message[] {
   const view = new MessageView()
@@ -102,7 +104,7 @@ export class MessageView {
     const said = spoken(content)
     if (said.every(part => part.type === 'reasoning' && part.text === '')) return
     const calls = callsIn(said).map(({ id, name }): Call => {
-      return { recordedId: id, callId: this.#uniqueCallId(id), tool: name, outcome: undefined }
+      return { recordedId: id, callId: this.#uniqueCallId(id), tool: toolName(name), outcome: undefined }
     })
     this.#messages.push({ role: 'assistant', content: renamed(said, calls) })
     if (calls.length > 0) this.#turn = { calls, waiting: [] }
@@ -154,13 +156,28 @@ export class MessageView {
   }
 }
 
-/** The same parts, each call under the id that it has here. */
+/** The same parts, each call under the id and the name that it has here. */
 function renamed(said: readonly AnswerPart[], calls: readonly Call[]): readonly AnswerPart[] {
-  if (calls.every(({ recordedId, callId }) => recordedId === callId)) return said
   let next = 0
-  return said.map(part =>
-    part.type === 'tool-call' ? { ...part, id: (calls[next++] as Call).callId } : part,
-  )
+  let isSame = true
+  const shown = said.map(part => {
+    if (part.type !== 'tool-call') return part
+    const { callId: id, tool: name } = calls[next++] as Call
+    if (part.id === id && part.name === name) return part
+    isSame = false
+    return { ...part, id, name }
+  })
+  return isSame ? said : shown
+}
+
+/** What providers take as the name of a tool. */
+const validName = /^[a-zA-Z0-9_-]{1,64}$/
+
+/** A name that providers take. One that is rewritten ends in a digest of what it was: two bad names never become one, nor that of a tool. */
+function toolName(name: string): string {
+  if (validName.test(name)) return name
+  const readable = name.replace(/[^a-zA-Z0-9_-]+/g, '_').slice(0, 55)
+  return `${readable}_${sha256(name.toWellFormed()).slice(0, 8)}`
 }
 
 /** Without texts that say nothing, which some providers refuse: models write a line break before they call a tool. */

@@ -66,3 +66,6 @@ export function textOf(content: readonly AnswerPart[]): string {
   for (const part of content) if (part.type === 'text') text += part.text
   return text
 }
+
+/** Stands on the record for the name of a call that came without one. No tool can be called so. */
+export const unnamed = '(unnamed)'

@@ -1,7 +1,7 @@
 import { show } from '../base/errors.ts'
 import { isJson, isPlainObject, type Json } from '../base/json.ts'
 import type { ToolOutcome } from '../session/chunk.ts'
-import type { ToolCallPart } from '../session/part.ts'
+import { type ToolCallPart, unnamed } from '../session/part.ts'
 import { nearest } from './nearest.ts'
 import { failed, thrownOutcome } from './outcome.ts'
 import { type Claim, claimOf } from './schedule.ts'
@@ -51,7 +51,8 @@ function unknownTool(name: string, tools: ReadonlyMap<string, Tool>): ToolOutcom
     known.length === 0
       ? 'There are no tools here.'
       : `${near.length > 0 ? 'Did you mean' : 'There are'} ${known.join(', ')}${near.length > 0 ? '?' : '.'}`
-  return failed('unknown-tool', `There is no tool ${show(name)}. ${hint}`, { nearest: near })
+  const what = name === unnamed ? 'The call has no name.' : `There is no tool ${show(name)}.`
+  return failed('unknown-tool', `${what} ${hint}`, { nearest: near })
 }
 
 function notAnObject(tool: Tool, args: Json): ToolOutcome {

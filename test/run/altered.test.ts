@@ -37,11 +37,11 @@ function alter(from = 'pay 100', to = 'pay 999'): void {
   expect(Number(changes)).toBeGreaterThan(0)
 }
 
-const before = () =>
+const record = () =>
   Session.fromUserMessage('Please pay 100.').append({ kind: 'assistant', text: 'Shall I?' }).user('Yes.')
 
 /** The session in the store, changed behind its back. */
-async function altered(session = before()): Promise<string> {
+async function altered(session = record()): Promise<string> {
   {
     await using place = await opened()
     await place.store.sessions.put(session)
@@ -155,7 +155,7 @@ describe('a session that was altered in its store', () => {
 
   it('is not altered by an option that is mistyped', async () => {
     const { agent } = agentWith([])
-    expect(() => agent(before(), { altered: 'yes' as never })).toThrow(/'refuse' or 'accept'/)
+    expect(() => agent(record(), { altered: 'yes' as never })).toThrow(/'refuse' or 'accept'/)
   })
 
   it('stops a resume before the run is claimed, which then waits as it did, and a replay', async () => {
@@ -170,7 +170,7 @@ describe('a session that was altered in its store', () => {
     let runId = ''
     {
       await using place = await opened()
-      const pending = place.runtime.run(payer([calls('pay')]), before())
+      const pending = place.runtime.run(payer([calls('pay')]), record())
       expect((await failureOf(pending)).code).toBe('run-waiting')
       runId = pending.runId
     }
@@ -211,7 +211,7 @@ it('a merge with an altered session is gone ahead with from the first chunk that
 })
 
 describe('a session read from a file', () => {
-  const file = () => before().toJSONL()
+  const file = () => record().toJSONL()
 
   it('that was altered is shown to no model, also when a secret in it makes the store write it anew', async () => {
     for (const secrets of [{}, { PAY_KEY: 'Please pay 999' }] as Record<string, string>[]) {

@@ -10,10 +10,12 @@ export function expectValidForEveryProvider(messages: readonly Message[]): void 
     'a system message after others',
   ).toBe(false)
   const seen = new Set<string>()
-  const expected: string[] = []
+  const expected: [callId: string, name: string][] = []
   for (const message of messages) {
     if (message.role === 'tool') {
-      expect(message.callId, 'a tool message answers the next open call').toBe(expected.shift())
+      const [callId, name] = expected.shift() ?? []
+      expect(message.callId, 'a tool message answers the next open call').toBe(callId)
+      expect(message.tool, 'a tool message names the tool of its call').toBe(name)
       continue
     }
     expect(expected, 'calls left without an answer').toEqual([])
@@ -25,7 +27,8 @@ export function expectValidForEveryProvider(messages: readonly Message[]): void 
       if (part.type !== 'tool-call') continue
       expect(seen.has(part.id), `call id ${part.id} twice`).toBe(false)
       seen.add(part.id)
-      expected.push(part.id)
+      expect(part.name, 'a name that providers take').toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
+      expected.push([part.id, part.name])
     }
   }
   expect(expected, 'calls left without an answer').toEqual([])

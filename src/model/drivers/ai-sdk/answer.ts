@@ -1,4 +1,5 @@
 import { copyJson, type Json } from '../../../base/json.ts'
+import { type AnswerPart, unnamed } from '../../../session/part.ts'
 import { brokenStream, type Failing } from '../../errors.ts'
 import { costOf, type PriceTable, priceOf } from '../../prices.ts'
 import type { FinishReason, ModelAnswer } from '../../spec.ts'
@@ -33,7 +34,7 @@ export function assemble(content: Content, told: Told, context: AnswerContext): 
   if (finish.reason === 'other' && finish.raw === undefined && counted === undefined)
     throw brokenStream(context)
 
-  const parts = content.parts()
+  const parts = withLostCall(content.parts(), finish.reason, content)
   const called = parts.some(part => part.type === 'tool-call')
   const price = counted && priceOf(context.model, context.prices)
   const extras = extrasOf(content, told, context, finish.raw)
@@ -48,6 +49,20 @@ export function assemble(content: Content, told: Told, context: AnswerContext): 
     ...(told.modelId && { model: told.modelId }),
     ...(Object.keys(extras).length > 0 && { extras }),
   }
+}
+
+/**
+ * Packages drop a streamed call that has no name. An answer that says it calls a tool and holds nothing else is one: it is put back, for the
+ * model to read what was wrong.
+ */
+function withLostCall(
+  parts: AnswerPart[],
+  reason: FinishReason | 'interrupted',
+  { providerTools }: Content,
+): AnswerPart[] {
+  const isLost =
+    reason === 'tool-calls' && providerTools.length === 0 && parts.every(part => part.type === 'reasoning')
+  return isLost ? [...parts, { type: 'tool-call', id: 'call', name: unnamed, args: {} }] : parts
 }
 
 /** Gateways say `stop` beside tool calls, and `tool_calls` beside none. What the answer holds counts. */
