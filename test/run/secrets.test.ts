@@ -226,11 +226,11 @@ describe('recorded runs', () => {
     process.env.DOOR_API_KEY = after
     await runs().check('guard', guard(after, []), say(`Use ${after}.`))
     const failures = [
-      runs().check('guard', guard(after, [], `Other. ${after}`), say(`Use ${after}.`)),
-      runs().check('guard', guard(after, []), say(`Do not use ${after}.`)),
+      () => runs().check('guard', guard(after, [], `Other. ${after}`), say(`Use ${after}.`)),
+      () => runs().check('guard', guard(after, []), say(`Do not use ${after}.`)),
     ]
     for (const failing of failures) {
-      const error = await failureOf(failing)
+      const error = await failureOf(failing())
       expect(error.code).toBe('replay-diverged')
       expect(error.message).toContain('[redacted:DOOR_API_KEY]')
       expectNoKey(error)
