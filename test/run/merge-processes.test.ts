@@ -34,7 +34,8 @@ async function merge(name: string, folder: string, random: (() => number) | unde
     })
     const ended = new Promise(resolve => child.on('close', resolve))
     // Most kills are to hit while files are being taken back, which begins some milliseconds after the line that announces it.
-    const doomed = random !== undefined && random() < 0.7 ? from + Math.floor(random() * 3) : undefined
+    const isDoomed = random !== undefined && kills * 4 < merges
+    const doomed = isDoomed ? from + Math.floor(random() * Math.min(3, merges - from)) : undefined
     const delay = random === undefined ? 0 : random() * 60
     for await (const line of createInterface({ input: child.stdout })) {
       const [what, number] = line.split(' ')

@@ -109,10 +109,18 @@ describe('read_workspace_file', () => {
     })
   })
 
+  test('a text with a NUL in it is a text', async () => {
+    put('zero', 'twelve or more letters, \0 and more\n')
+    expect(await run('read_workspace_file', { path: 'zero' })).toEqual({
+      kind: 'value',
+      value: 'twelve or more letters, \0 and more\n',
+    })
+  })
+
   test('what is no text is refused with another way to look at it', async () => {
-    put('zero', Uint8Array.of(65, 0, 66))
+    put('wide', new TextEncoder().encode('w\0i\0d\0e\0'))
     put('latin', Uint8Array.of(0xfc, 0x62))
-    for (const path of ['zero', 'latin']) {
+    for (const path of ['wide', 'latin']) {
       expect(await failure('read_workspace_file', { path })).toMatch(/is not a text file.*xxd/)
     }
     put('large', 'x\n'.repeat(1_000_000))

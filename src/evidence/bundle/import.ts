@@ -1,8 +1,12 @@
+import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import { newId } from '../../base/ids.ts'
 import type { JsonObject } from '../../base/json.ts'
+import { markImported } from '../../run/place/home.ts'
+import { Workspaces } from '../../run/place/workspaces.ts'
+import { backwards } from '../../session/chain.ts'
 import { type GraphNode, sessionGraph } from '../../session/graph.ts'
-import type { Session } from '../../session/session.ts'
+import { type Session, valueFrom } from '../../session/session.ts'
 import type { Store } from '../../store/spec.ts'
 import type { Bundle, BundleRun } from './read.ts'
 
@@ -16,11 +20,12 @@ export interface ImportReport {
 
 /**
  * Puts the content of a bundle into a store. Ids and digests stay; the times at which a store wrote a row or a journal entry are new. Done
- * twice it changes nothing.
+ * twice it changes nothing. Where the code of a run was, and where its sessions were placed, stays on record and decides nothing here.
  */
 export async function importBundle(bundle: Bundle, store: Store): Promise<ImportReport> {
   await refuseCycles(bundle.sessions, store)
   const sessions: string[] = []
+  markImported(foreignPlacements(bundle.sessions))
   for (const session of bundle.sessions) {
     await store.sessions.put(session)
     sessions.push(session.id)
@@ -61,6 +66,22 @@ async function importRun({ run, journal }: BundleRun, store: Store): Promise<boo
 }
 
 const importer = 'import-'
+
+/** Those that nothing was done under on this machine: what comes back to where it began is one's own. */
+function foreignPlacements(sessions: readonly Session[]): Set<Digest> {
+  const own = new Workspaces()
+  const seen = new Set<Digest>()
+  const foreign = new Set<Digest>()
+  for (const session of sessions) {
+    for (const chunk of backwards(valueFrom(session).tip)) {
+      // Sessions share their history.
+      if (seen.has(chunk.id)) break
+      seen.add(chunk.id)
+      if (chunk.kind === 'placement' && !own.isPlaced(chunk.id)) foreign.add(chunk.id)
+    }
+  }
+  return foreign
+}
 
 /** Somebody else's record does not say which file is run here: whoever goes on with it names the code. Where it was stays to be read. */
 function withoutCode({ module, ...data }: JsonObject): JsonObject {

@@ -1,11 +1,11 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Digest } from '../../base/digest.ts'
 import { isBusy } from '../../base/sqlite/errors.ts'
 import { openDatabase } from '../../base/sqlite/open.ts'
+import { homeFolder, privateFolder } from './home.ts'
 import { folderId } from './placed-folder.ts'
 
 /** Files that are being taken back into a folder: the tree before and the one after. */
@@ -69,17 +69,11 @@ export class FolderLock implements Disposable {
 
 /** One for all runtimes of this user, whatever they keep and wherever; beside what this one keeps where there is no home to write to. */
 function lockFolder(kept: string): string {
-  const home = process.env.OPENRATH_HOME ?? join(homedir(), '.openrath')
   try {
-    return made(join(home, 'locks'))
+    return privateFolder(join(homeFolder(), 'locks'))
   } catch {
-    return made(join(kept, 'locks'))
+    return privateFolder(join(kept, 'locks'))
   }
-}
-
-function made(folder: string): string {
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
-  return folder
 }
 
 function readNote(path: string): TakingBack | undefined {

@@ -1,5 +1,6 @@
 import {
   chmodSync,
+  existsSync,
   linkSync,
   mkdirSync,
   readdirSync,
@@ -108,6 +109,10 @@ export class PlacedFolders {
       renameSync(temporary, join(this.#home, identity))
     }
     return folder
+  }
+
+  has(placement: Digest): boolean {
+    return this.#home !== undefined && existsSync(join(this.#home, placement))
   }
 
   /** Those that are kept. */

@@ -15,6 +15,7 @@ import { type Session, valueFrom } from '../../session/session.ts'
 import type { ToolEvidence } from '../../tool/tool-record.ts'
 import { Capture } from './capture.ts'
 import { Holder } from './hold.ts'
+import { refuseImported } from './home.ts'
 import { joinFiles } from './join.ts'
 import type { KeptFiles } from './kept-files.ts'
 import { OpenPlace } from './open-place.ts'
@@ -112,6 +113,7 @@ export class Places {
   check({ session, run }: Visit): void {
     const { placement } = foldAt(valueFrom(session).tip)
     if (placement === undefined) return
+    if (!this.#scratch) refuseImported(this.#outermost(placement))
     const named = this.#named(placement, laneOf(session))
     if (named !== undefined) this.#checkFolder(named, session, run)
   }
@@ -136,6 +138,7 @@ export class Places {
       throw new RathError('path-missing', `There is no folder ${resolve(folder)} to go on in. Make it first.`)
     }
     const { placement, folder: worked, tree } = foldAt(valueFrom(session).tip)
+    if (placement) refuseImported(placement)
     const named = placement && this.#named(placement, rootLane)
     const record = named?.record
     if (found.id !== (record?.id ?? worked?.id)) {
@@ -249,6 +252,7 @@ export class Places {
     }
     if (folder !== undefined) return this.#workspaces?.checkout(tree, folder)
     const placed = placementOf(session)
+    refuseImported(placed)
     const lane = placedLane(laneOf(session))
     const named = this.#named(placed, lane)
     if (named) this.#checkFolder(named, session)
@@ -263,6 +267,7 @@ export class Places {
     const workspaces = this.#workspaces as Workspaces
     const base = request.base ?? (placed && this.#beganOn(placed)) ?? found
     if (placed === undefined) return joinFiles({ ...request, base }, workspaces, undefined)
+    refuseImported(placed)
     const isFolder = isPlacedFolder(into)
     const named = isFolder ? this.#named(placed, into) : undefined
     if (named) checkWhereabouts({ ...named, worked: request.worked })

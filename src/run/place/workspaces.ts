@@ -1,6 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
@@ -11,6 +10,7 @@ import { ownFolder } from '../../sandbox/workspace/scan.ts'
 import { Workspace } from '../../sandbox/workspace/workspace.ts'
 import type { FileChange } from '../../session/chunk.ts'
 import { FolderLock } from './folder-lock.ts'
+import { homeFolder, privateFolder } from './home.ts'
 import type { KeptFiles } from './kept-files.ts'
 import { type Guard, PlaceFiles } from './place-files.ts'
 import { PlacedFolders } from './placed-folder.ts'
@@ -33,19 +33,19 @@ export class Workspaces implements KeptFiles {
   }
 
   get objects(): Promise<ObjectStore> {
-    this.#objects ??= ObjectStore.open(join(this.folder, 'objects'))
+    this.#objects ??= ObjectStore.open(join(this.#private(), 'objects'))
     return this.#objects
   }
 
   get forks(): Promise<ForkedFolders> {
-    this.#forks ??= ForkedFolders.open(join(this.folder, 'branches'))
+    this.#forks ??= ForkedFolders.open(join(this.#private(), 'branches'))
     return this.#forks
   }
 
   /** Branches that are folders like any other, by the cheapest way that makes such. */
   get plainForks(): Promise<ForkedFolders> {
     const methods = forkMethods.filter(({ name }) => name !== 'overlay')
-    this.#plainForks ??= ForkedFolders.open(join(this.folder, 'branches'), { methods })
+    this.#plainForks ??= ForkedFolders.open(join(this.#private(), 'branches'), { methods })
     return this.#plainForks
   }
 
@@ -63,9 +63,9 @@ export class Workspaces implements KeptFiles {
   /** The first to say so decides. */
   begin(placement: Digest, tree: Digest): Digest {
     const file = this.#beganFile(placement)
-    mkdirSync(dirname(file), { recursive: true })
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     try {
-      writeFileSync(file, tree, { flag: 'wx' })
+      writeFileSync(file, tree, { flag: 'wx', mode: 0o600 })
       return tree
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
@@ -94,6 +94,11 @@ export class Workspaces implements KeptFiles {
       if (!named.has(placement) && !existsSync(this.#beganFile(placement))) this.placed.forget(placement)
     }
     return forgotten.length
+  }
+
+  /** Whether a session of this placement has worked here. */
+  isPlaced(placement: Digest): boolean {
+    return existsSync(this.#beganFile(placement)) || this.placed.has(placement)
   }
 
   #placements(): Digest[] {
@@ -169,6 +174,11 @@ export class Workspaces implements KeptFiles {
     ;(await this.#objects)?.close()
   }
 
+  /** What is kept is for this user alone; what an earlier version left open is closed. */
+  #private(): string {
+    return privateFolder(this.folder, ['objects', 'began', 'placed'])
+  }
+
   /** Files cannot be kept inside the folder that they are kept of; what is in its `.openrath` is no part of it. */
   #checkOutside(folder: string): void {
     const inside = relative(folder, resolve(this.folder))
@@ -185,5 +195,5 @@ export class Workspaces implements KeptFiles {
 }
 
 function usualFolder(): string {
-  return join(process.env.OPENRATH_HOME ?? join(homedir(), '.openrath'), 'workspaces')
+  return join(homeFolder(), 'workspaces')
 }

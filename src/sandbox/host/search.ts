@@ -1,5 +1,4 @@
 import { type Dirent, fstatSync, readdirSync } from 'node:fs'
-import { readdir, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { RathError, show } from '../../base/errors.ts'
 import { globMatcher } from '../glob.ts'
@@ -34,7 +33,7 @@ export async function searchFiles(
   let skipped = 0
   const hidden = paths.hidden === undefined ? undefined : join(paths.root, paths.hidden)
   const breath = new Breath(signal)
-  for await (const file of filesUnder(start, hidden, breath)) {
+  for await (const file of filesUnder(paths, start, hidden, breath)) {
     if (breath.due) await breath.take()
     const inside = file === start ? basename(file) : file.slice(start.length + 1)
     if (!fits(inside)) continue
@@ -67,30 +66,45 @@ async function contentOf(paths: WorkspacePaths, file: string): Promise<Buffer | 
   }
 }
 
-/** In the order of the paths. Regular files only; a folder that cannot be read is left out. */
-async function* filesUnder(path: string, hidden: string | undefined, breath: Breath): AsyncGenerator<string> {
-  if (!(await stat(path)).isDirectory()) {
+/**
+ * In the order of the paths. Regular files only; a folder that cannot be read, or was replaced meanwhile, is left out. Each folder is read
+ * without letting others go first: a thousand small ones are quicker that way than one promise each.
+ */
+async function* filesUnder(
+  paths: WorkspacePaths,
+  path: string,
+  hidden: string | undefined,
+  breath: Breath,
+): AsyncGenerator<string> {
+  if (!isFolder(paths, path)) {
     yield path
     return
   }
-  // Read in one go: a thousand small folders are quicker that way than one promise each.
-  const entries = entriesOf(await readdir(path, { withFileTypes: true }))
-  const open = entries.map(entry => ({ entry, at: path })).reverse()
+  const open = entriesOf(readFolder(paths, path))
+    .map(entry => ({ entry, at: path }))
+    .reverse()
   for (let next = open.pop(); next; next = open.pop()) {
     if (breath.due) await breath.take()
     const here = join(next.at, next.entry.name)
     if (here === hidden) continue
     if (next.entry.isFile()) yield here
     else if (next.entry.isDirectory() && !unsearched.has(next.entry.name)) {
-      const inner = entriesOf(readFolder(here))
+      const inner = entriesOf(readFolder(paths, here))
       for (const entry of inner.reverse()) open.push({ entry, at: here })
     }
   }
 }
 
-function readFolder(path: string): Dirent[] {
+function isFolder(paths: WorkspacePaths, path: string): boolean {
+  using held = hold(paths, path, 'entry')
+  return fstatSync(held.fd).isDirectory()
+}
+
+/** The names in the folder that is open, and not in whatever its path leads to by now: a link there would tell names of files outside. */
+function readFolder(paths: WorkspacePaths, path: string): Dirent[] {
   try {
-    return readdirSync(path, { withFileTypes: true })
+    using held = hold(paths, path, 'folder')
+    return readdirSync(held.path, { withFileTypes: true })
   } catch {
     return []
   }

@@ -31,8 +31,8 @@ export class FolderState {
     try {
       writeFileSync(join(this.#home, 'tree.json'), text, { flag: 'r+' })
     } catch {
-      mkdirSync(this.#home, { recursive: true })
-      writeFileSync(join(this.#home, 'tree.json'), text)
+      mkdirSync(this.#home, { recursive: true, mode: 0o700 })
+      writeFileSync(join(this.#home, 'tree.json'), text, { mode: 0o600 })
     }
   }
 
@@ -44,8 +44,9 @@ export class FolderState {
   keepIndex(root: FolderNode): void {
     const path = join(this.#home, 'index.json')
     const temporary = `${path}.${newId()}`
-    mkdirSync(this.#home, { recursive: true })
-    writeFileSync(temporary, JSON.stringify({ version: indexVersion, root: rowOf('', root) }))
+    mkdirSync(this.#home, { recursive: true, mode: 0o700 })
+    const text = JSON.stringify({ version: indexVersion, root: rowOf('', root) })
+    writeFileSync(temporary, text, { mode: 0o600 })
     renameSync(temporary, path)
   }
 }

@@ -74,7 +74,7 @@ export class LooseObjects {
         renameSync(temporary, path)
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-        mkdirSync(join(path, '..'), { recursive: true })
+        mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 })
         renameSync(temporary, path)
       }
     } catch (error) {
@@ -103,7 +103,7 @@ function isWorthCompressing(kind: ObjectKind, length: number): boolean {
 }
 
 function writeFile(path: string, bytes: Uint8Array): void {
-  const file = openSync(path, 'wx', 0o444)
+  const file = openSync(path, 'wx', 0o400)
   try {
     for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at)
   } finally {

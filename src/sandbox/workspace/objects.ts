@@ -167,14 +167,14 @@ async function prepare(path: string): Promise<void> {
       `${path} holds something else than a store of files: its config does not say "objectformat = sha256". Give another folder.`,
     )
   }
-  await mkdir(join(path, 'objects', 'pack'), { recursive: true })
-  await mkdir(join(path, 'refs'), { recursive: true })
+  await mkdir(join(path, 'objects', 'pack'), { recursive: true, mode: 0o700 })
+  await mkdir(join(path, 'refs'), { recursive: true, mode: 0o700 })
   await writeWhole(join(path, 'HEAD'), 'ref: refs/heads/main\n')
   await writeWhole(configPath, config)
 }
 
 async function writeWhole(path: string, text: string): Promise<void> {
   const temporary = `${path}.${newId()}`
-  await writeFile(temporary, text)
+  await writeFile(temporary, text, { mode: 0o600 })
   await rename(temporary, path)
 }

@@ -31,9 +31,9 @@ export class PackWriter {
   constructor(folder: string, options: { readonly compress?: boolean } = {}) {
     this.#folder = folder
     this.#compress = options.compress ?? false
-    mkdirSync(folder, { recursive: true })
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
     this.#temporary = join(folder, `tmp_pack_${newId()}`)
-    this.#file = openSync(this.#temporary, 'wx+', 0o444)
+    this.#file = openSync(this.#temporary, 'wx+', 0o400)
     // The number of objects is not known yet; `finish` writes the header again.
     this.#buffer(Buffer.alloc(headerLength))
   }
@@ -62,7 +62,7 @@ export class PackWriter {
       writeSync(this.#file, sum, 0, sum.length, this.#offset)
       const path = join(this.#folder, `pack-${sum.toString('hex')}`)
       const index = `${this.#temporary}_idx`
-      const file = openSync(index, 'wx', 0o444)
+      const file = openSync(index, 'wx', 0o400)
       const bytes = packIndex(this.#objects, sum)
       for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at)
       closeSync(file)

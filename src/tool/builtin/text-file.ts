@@ -1,15 +1,29 @@
 import { ToolError } from '../tool-error.ts'
 
-/** The text in a file's bytes, every character kept. What is not UTF-8 text is refused with another way to look at it. */
+/**
+ * The text in a file's bytes, every character kept, a NUL among them too. What is not UTF-8 text is refused with another way to look at it. So is
+ * what is full of NULs: UTF-16 and many binary formats happen to be valid UTF-8.
+ */
 export function textOf(bytes: Uint8Array, path: string): string {
+  const nuls = countNuls(bytes)
+  if (nuls * 10 > bytes.length) throw notText(path, bytes, `${nuls} of them NUL, as in UTF-16 or binary data`)
   try {
-    if (!bytes.includes(0)) return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
-    // Not UTF-8.
+    throw notText(path, bytes, 'not UTF-8')
   }
-  throw new ToolError(
+}
+
+function countNuls(bytes: Uint8Array): number {
+  let count = 0
+  for (let at = bytes.indexOf(0); at >= 0; at = bytes.indexOf(0, at + 1)) count++
+  return count
+}
+
+function notText(path: string, { length }: Uint8Array, why: string): ToolError {
+  return new ToolError(
     'threw',
-    `${path} is not a text file (${bytes.length} bytes, not UTF-8). Look at it with a command such as file, xxd or strings, or convert it.`,
+    `${path} is not a text file (${length} bytes, ${why}). Look at it with a command such as file, xxd or strings, or convert it.`,
   )
 }
 

@@ -1,6 +1,7 @@
-import { accessSync, constants, statSync } from 'node:fs'
+import { accessSync, constants, lstatSync, readlinkSync, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { RathError } from '../../../base/errors.ts'
 import { Connection } from '../../../base/sqlite/connection.ts'
 import { isBusy } from '../../../base/sqlite/errors.ts'
 import { createFile, openDatabase, setDurability } from '../../../base/sqlite/open.ts'
@@ -16,6 +17,7 @@ export class Database extends Connection {
     const { durability = 'full', readOnly = false, busyTimeout = 30_000 } = options
     const path = resolve(given)
     try {
+      refuseLinks(path)
       if (!readOnly) createFile(path, homeOf(path))
       const db = await openDatabase(readOnly ? readableFrom(path) : path, { readOnly })
       const database = new Database(path, db, busyTimeout)
@@ -82,6 +84,23 @@ export class Database extends Connection {
       setDurability(this.db, durability)
       migrate(this.db, this.path)
     })
+  }
+}
+
+/**
+ * What lies in `.openrath` came with the project, or was made by whatever works there. A link in its place would have the record read from and
+ * written to a file that somebody else chose.
+ */
+function refuseLinks(path: string): void {
+  const home = homeOf(path)
+  if (home === undefined) return
+  for (const name of [home, path, `${path}-wal`, `${path}-shm`, `${path}-journal`]) {
+    if (!lstatSync(name, { throwIfNoEntry: false })?.isSymbolicLink()) continue
+    throw new RathError(
+      'store-foreign',
+      `${name} is a link, and a store in .openrath is not read or written through one: it leads to ${readlinkSync(name)}. Remove the link, or name the store you mean: --store sqlite:PATH or OPENRATH_STORE.`,
+      { data: { path: name } },
+    )
   }
 }
 
