@@ -100,6 +100,7 @@ function tellDone(run: string, session: Session, { json, quiet }: DriveOptions, 
     const stop = session.chunks.findLast(chunk => chunk.kind === 'error' && chunk.error === stopped)
     const what = `stopped before it was done: ${stop?.text ?? stopped}`
     output.tell(`${output.paint('red', 'rath:', output.stderr)} ${plain(what)}`)
+    output.tell(`Go on from there: rath run FILE --from ${id}`)
   }
   if (json || quiet) return
   const cost = usage.cost === undefined ? '' : `, $${usage.cost.toFixed(4)}`

@@ -104,7 +104,7 @@ class Loop {
       if (round >= this.#agent.maxRounds) {
         return this.#stop(
           'max-rounds',
-          `The agent was stopped after ${round} rounds with its work unfinished; raise maxRounds, or call it again to go on.`,
+          `The agent was stopped after ${round === 1 ? '1 round' : `${round} rounds`} with its work unfinished; raise maxRounds, or call it again to go on.`,
         )
       }
       try {

@@ -123,3 +123,26 @@ export default scripted(({ messages }) => messages.at(-1)?.role === 'tool' ? JSO
   expect(stdout).toContain('approvals are read from a terminal only')
   expect(existsSync(join(project.folder, 'done'))).toBe(false)
 })
+
+test('an edit that does not fit the tool is asked for again', () => {
+  const project = new Project({
+    'agents.ts': `import { Agent, tool } from 'openrath'
+import { scripted } from 'openrath/testing'
+const input = { type: 'object', properties: { amount: { type: 'number' } }, required: ['amount'] }
+const pay = tool({ name: 'pay', description: 'Pays.', approval: true, input, run: ({ amount }) => 'paid ' + amount })
+export const fits = new Agent('Pay.', {
+  name: 'fits', tools: [pay], builtins: false,
+  model: scripted([{ toolCalls: [{ name: 'pay', args: { amount: 50 } }] }, 'Done.']),
+})
+`,
+  })
+  const { screen, status } = project.terminal(run('fits'), [
+    ['why: ', 'e\r'],
+    ['arguments: ', '\u0015{"amount":"five"}\r'],
+    ['That does not fit pay: arguments.amount', ''],
+    ['why: ', 'e\r'],
+    ['arguments: ', '\u0015{"amount":5}\r'],
+  ])
+  expect(status).toBe(0)
+  expect(visible(screen)).toContain('→ pay {"amount":5}')
+})

@@ -154,6 +154,26 @@ export default new Agent('Send.', { tools: [send], builtins: false, approveWithi
   expect(project.rath('resume', 'last').stdout).toBe('Not sent.\n')
 })
 
+test('a run that was stopped before it was done prints no older answer, says why and how to go on, and exits 1', () => {
+  const project = new Project({
+    'cut.ts': `import { Agent, tool } from 'openrath'
+import { scripted } from 'openrath/testing'
+const look = tool({ name: 'look', description: 'Looks.', input: { type: 'object' }, effect: 'read', run: () => 'closed' })
+export default new Agent('Look.', { tools: [look], builtins: false, maxRounds: 1, model: scripted(['Hello.', { toolCalls: [{ name: 'look' }] }, 'Closed.']) })
+`,
+  })
+  const hello = project.json<Result>(['run', 'cut.ts', 'hi'])
+  const cut = project.rath('run', 'cut.ts', '--from', hello.session, 'And the door?')
+  expect(cut).toMatchObject({ status: 1, stdout: '' })
+  expect(cut.stderr).toContain(
+    'stopped before it was done: max-rounds: The agent was stopped after 1 round with',
+  )
+  const [, session] = /rath run FILE --from (\S+)/.exec(cut.stderr) ?? []
+  expect(project.json<Result>(['run', 'cut.ts', '--from', session as string])).toMatchObject({
+    text: 'Closed.',
+  })
+})
+
 test('with --json every end of a run is one document', () => {
   const project = greeting()
   const parked = project.json<Result>(['run', 'greeter.ts', 'send it'], 3)
