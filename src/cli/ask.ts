@@ -7,7 +7,7 @@ import { isBuiltinTool } from '../tool/builtin/builtin-tools.ts'
 import { callLines, offScreen, type ShownCall } from './call-print.ts'
 import type { Lines } from './lines.ts'
 import type { Output } from './output.ts'
-import { hasControls, indent, plain, safeJson, visible } from './text.ts'
+import { hasControls, indent, oneVisibleLine, plain, safeJson, visible } from './text.ts'
 
 export interface AskOptions {
   /** Of the terminal that the answer is typed on. */
@@ -35,7 +35,7 @@ export function approver({ output, lines, runtime, pause, resume }: AskOptions):
       const shown = indent(callLines(call, output))
       const hidden = offScreen(shown, call, output)
       output.print(
-        `${output.paint('yellow', '?')} ${visible(question)}\n${shown}${hidden ? `\n${hidden}` : ''}`,
+        `${output.paint('yellow', '?')} ${oneVisibleLine(question)}\n${shown}${hidden ? `\n${hidden}` : ''}`,
       )
       const answers = await lines()
       if (answers?.isTerminal) return await decide(request, answers, output)
@@ -98,7 +98,7 @@ async function decide(request: ApprovalRequest, lines: Lines, output: Output): P
       }
       case 'w':
       case 'why':
-        output.print(indent(whyAsked(request)))
+        output.print(indent(whyAsked(request), '  │ '))
         break
       default:
         output.print(

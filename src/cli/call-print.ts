@@ -2,7 +2,7 @@ import { structuredPatch } from 'diff'
 import { isPlainObject, type Json, type JsonObject } from '../base/json.ts'
 import type { Unfinished } from '../run/unfinished.ts'
 import type { Output } from './output.ts'
-import { count, indent, safeJson, visible } from './text.ts'
+import { count, indent, oneVisibleLine, safeJson, visible } from './text.ts'
 
 /** A call as a person decides about it. */
 export interface ShownCall {
@@ -42,13 +42,13 @@ export function effectLines({ kind, request }: Pick<Unfinished, 'kind' | 'reques
 export function reviewLines(review: Unfinished, output: Output): string {
   const { kind, by, why, recorded = [] } = review
   const effect = indent(effectLines(review, output), '    ')
-  if (why === 'cut-off') return `did this ${kind} effect of ${visible(by)} happen?\n${effect}`
+  if (why === 'cut-off') return `did this ${kind} effect of ${oneVisibleLine(by)} happen?\n${effect}`
   const outcomes = recorded.map(({ id, request, outcome, at }) => {
     const when = at === undefined ? '' : `, ${new Date(at).toISOString()}`
     const ended = visible(safeJson(outcome) ?? 'nothing')
     return `    ${id}${when}\n${indent(effectLines({ kind, request }, output), '      ')}\n      ended with ${ended}`
   })
-  return `this ${kind} effect of ${visible(by)} is about to be done, and is not on record:\n${effect}\n  It may be one of these, which nothing has asked for again:\n${outcomes.join('\n')}`
+  return `this ${kind} effect of ${oneVisibleLine(by)} is about to be done, and is not on record:\n${effect}\n  It may be one of these, which nothing has asked for again:\n${outcomes.join('\n')}`
 }
 
 /**

@@ -11,7 +11,7 @@ import { type ExitCode, exit } from './exit.ts'
 import { Terminal } from './lines.ts'
 import { Output } from './output.ts'
 import { Progress } from './progress.ts'
-import { count, indent, plain, visible } from './text.ts'
+import { count, indent, oneVisibleLine, plain } from './text.ts'
 
 export interface DriveOptions {
   readonly json?: boolean
@@ -84,10 +84,10 @@ function asker(terminal: Terminal, runtime: Runtime, progress: Progress): Approv
     output: new Output({ stdout: terminal.output, stderr: process.stderr, env: process.env }),
     runtime,
     lines: () => terminal.ask(),
-    pause: () => progress.stop(),
+    pause: () => progress.hold(),
     resume: () => {
       terminal.rest()
-      progress.start()
+      progress.release()
     },
   })
 }
@@ -143,7 +143,7 @@ export function tellWaiting({ code, data }: RathError, run: string, output: Outp
   } else {
     output.tell(`Run ${run} waits for a decision:`)
     for (const open of (data.approvals ?? []) as unknown as OpenApproval[]) {
-      output.tell(indent(`${visible(open.question)}\n${callLines(open, output)}`))
+      output.tell(indent(`${oneVisibleLine(open.question)}\n${callLines(open, output)}`))
       output.tell(`  rath approve ${run} ${open.approval.slice(0, 12)} --yes, or --no --reason "…"`)
     }
   }

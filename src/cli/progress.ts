@@ -36,6 +36,7 @@ export class Progress implements Disposable {
   #doing: string
   #frame = 0
   #isShown = false
+  #held: string[] | undefined
 
   constructor(output: Output, { quiet = false, now = Date.now, doing = '' }: ProgressOptions = {}) {
     this.#doing = doing
@@ -62,6 +63,10 @@ export class Progress implements Disposable {
 
   /** A line above the spinner. */
   line(text: string): void {
+    if (this.#held) {
+      this.#held.push(text)
+      return
+    }
     this.#clear()
     if (!this.#quiet) this.#output.tell(text)
     this.#draw()
@@ -75,7 +80,21 @@ export class Progress implements Disposable {
     this.#timer.unref()
   }
 
-  /** Takes the spinner away, for a question or for good. */
+  /** Keeps everything back while a person reads a question: what other branches do must not push it off the screen. */
+  hold(): void {
+    this.stop()
+    this.#held ??= []
+  }
+
+  /** Says what was kept back, and goes on. */
+  release(): void {
+    const held = this.#held ?? []
+    this.#held = undefined
+    for (const text of held) this.line(text)
+    this.start()
+  }
+
+  /** Takes the spinner away, for good or for a while. */
   stop(): void {
     clearInterval(this.#timer)
     this.#timer = undefined

@@ -11,9 +11,14 @@ export function visible(text: string): string {
   })
 }
 
-/** Controls, direction marks, fillers, spaces that are no space, halves of characters; everything but space, tab and line break that leaves no ink. A text that is spelt like that itself is told apart. */
+/** The same on one line: a question must not pass for two. */
+export function oneVisibleLine(text: string): string {
+  return visible(text).replaceAll('\n', '<U+000A>')
+}
+
+/** Controls, direction marks, fillers, spaces that are no space, halves of characters; everything but space, tab and line break that leaves no ink. Of marks that pile up on a letter, the fourth and later. A text that is spelt like that itself is told apart. */
 const unseen =
-  /<(?=U\+)|(?![\n\t ])[\p{Cc}\p{Cf}\p{Z}\p{Cs}\p{Co}\p{Cn}\p{Default_Ignorable_Code_Point}\u2800]/gu
+  /<(?=U\+)|\p{M}(?<=\p{M}{4})|(?![\n\t ])[\p{Cc}\p{Cf}\p{Z}\p{Cs}\p{Co}\p{Cn}\p{Default_Ignorable_Code_Point}\u2800]/gu
 
 /** Whether a text holds anything that acts on a terminal, line breaks included. */
 export function hasControls(text: string): boolean {

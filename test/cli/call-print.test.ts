@@ -3,6 +3,8 @@ import { expect, test } from 'vitest'
 import { canonicalJson, type Json } from '../../src/base/json.ts'
 import { callLines, offScreen, type ShownCall } from '../../src/cli/call-print.ts'
 import { Output } from '../../src/cli/output.ts'
+import { Progress } from '../../src/cli/progress.ts'
+import { oneVisibleLine } from '../../src/cli/text.ts'
 
 const output = (rows?: number) =>
   new Output({
@@ -160,4 +162,29 @@ test('calls that differ in the tool or in any argument look different, so that a
     },
   )
   fc.assert(property, { numRuns: 3000 })
+})
+
+test('a question is one line, and marks that pile up are spelt out', () => {
+  expect(oneVisibleLine('May I?\n  ls\nAllow it?')).toBe('May I?<U+000A>  ls<U+000A>Allow it?')
+  expect(oneVisibleLine(`a${'\u0338'.repeat(5)}b e\u0301`)).toBe(
+    'a\u0338\u0338\u0338<U+0338><U+0338>b e\u0301',
+  )
+})
+
+test('what other branches do while a person reads a question is told after it', () => {
+  let said = ''
+  const stderr = {
+    isTTY: false,
+    write: (text: string) => {
+      said += text
+    },
+  }
+  using progress = new Progress(new Output({ stdout: {} as never, stderr: stderr as never, env: {} }))
+  progress.line('before')
+  progress.hold()
+  progress.line('meanwhile')
+  expect(said).toBe('before\n')
+  progress.release()
+  progress.line('after')
+  expect(said).toBe('before\nmeanwhile\nafter\n')
 })

@@ -277,6 +277,7 @@ test('every command of a line must be allowed, and none may be denied', async ()
   for (const [variables, line, given] of [
     [['*'], 'anything=1 ls', 'allow'],
     [['*'], 'PATH=. ls', 'deny'],
+    [['S*'], 'SECONDS=1; ls', 'deny'],
     [['*'], 'LD_PRELOAD=./x.so ls', 'deny'],
     [['NODE_*'], 'NODE_OPTIONS=--require=./x.js ls', 'deny'],
     [['PATH'], 'PATH=. ls', 'allow'],

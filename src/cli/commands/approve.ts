@@ -15,7 +15,7 @@ import { exit } from '../exit.ts'
 import { findRun } from '../names.ts'
 import type { Output } from '../output.ts'
 import { openToRead } from '../runtime.ts'
-import { ago, indent, plain, visible } from '../text.ts'
+import { ago, indent, oneVisibleLine } from '../text.ts'
 
 interface Options extends StoreOption, JsonOption {
   readonly yes?: boolean
@@ -141,16 +141,19 @@ function list(waiting: readonly Waiting[], { json }: Options, output: Output): v
   if (waiting.length === 0) output.tell('Nothing waits for a decision.')
   for (const { run, approvals, expired, reviews } of waiting) {
     output.print(
-      output.paint('bold', `Run ${run.id} (${String(run.data.workflow ?? '')}, ${ago(run.updated)})`),
+      output.paint(
+        'bold',
+        `Run ${run.id} (${oneVisibleLine(String(run.data.workflow ?? ''))}, ${ago(run.updated)})`,
+      ),
     )
     for (const open of approvals) {
       output.print(
-        `  ${open.approval.slice(0, 12)}  ${visible(open.question)}\n${indent(callLines(open, output), '    ')}`,
+        `  ${open.approval.slice(0, 12)}  ${oneVisibleLine(open.question)}\n${indent(callLines(open, output), '    ')}`,
       )
     }
     for (const { approval, question, until } of expired) {
       const ended = new Date(until as number).toISOString()
-      output.print(`  ${approval.slice(0, 12)}  ${plain(question)} Nobody decided before ${ended}.`)
+      output.print(`  ${approval.slice(0, 12)}  ${oneVisibleLine(question)} Nobody decided before ${ended}.`)
     }
     if (expired.length > 0 && approvals.length === 0)
       output.print(`  Go on without an answer: rath resume ${run.id}`)

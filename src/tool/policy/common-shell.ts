@@ -1,10 +1,10 @@
-import type { HereDoc, Redirection, SyntaxNode } from 'unbash'
+import type { Command, HereDoc, Redirection, SyntaxNode } from 'unbash'
 
 /**
  * Why a piece of a command line may not stand behind an allow-list; undefined when it may. The list is of what passes: pieces that dash,
  * bash and busybox read in the same way, and that evaluate no text which is only known when the line runs. All else is refused.
  */
-export function outsideCommonShell(node: SyntaxNode): string | undefined {
+export function outsideCommonShell(node: SyntaxNode, source: string): string | undefined {
   switch (node.type) {
     case 'Script':
     case 'Statement':
@@ -18,7 +18,6 @@ export function outsideCommonShell(node: SyntaxNode): string | undefined {
     case 'For':
     case 'While':
     case 'Case':
-    case 'Command':
     case 'Redirected':
     case 'Literal':
     case 'Glob':
@@ -34,6 +33,8 @@ export function outsideCommonShell(node: SyntaxNode): string | undefined {
     case 'ArithmeticGroup':
     case 'ArithmeticWord':
       return undefined
+    case 'Command':
+      return isCovered(node, source) ? undefined : strange(source.slice(node.pos, node.end))
     case 'Word':
       return (node.parts ?? [node]).every(
         part => (part.type !== 'Literal' && part !== node) || isPlain(part.text, bare),
@@ -116,6 +117,18 @@ function substitution(text: string): string | undefined {
   if (text.includes('<<')) return 'a here-document inside a substitution ends elsewhere in some shells'
   if (text.startsWith('`')) return text.includes('\\') ? 'a \\ between backticks; use $( )' : undefined
   return text.startsWith('$(') && !text.startsWith('$((') ? undefined : strange(text)
+}
+
+/** Nothing but white space lies between the words of a command: the parser passes over some brackets that have no partner. */
+function isCovered({ pos, end, name, prefix, suffix }: Command, source: string): boolean {
+  let at = pos
+  for (const part of [...prefix, ...(name ? [name] : []), ...suffix].sort(
+    (one, other) => one.pos - other.pos,
+  )) {
+    if (!/^(?:[ \t]|\\\n)*$/.test(source.slice(at, part.pos))) return false
+    at = Math.max(at, part.end)
+  }
+  return /^(?:[ \t]|\\\n)*$/.test(source.slice(at, Math.max(at, end)))
 }
 
 /** What the parser takes for plain text has nothing in it that a shell acts on: the parser is not trusted to have seen it all. */

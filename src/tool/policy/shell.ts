@@ -94,7 +94,7 @@ class Reader implements ShellScript {
     if (difference !== undefined) throw new ShellProblem(difference)
     const variable = variableSetBy(node)
     if (variable !== undefined) this.assignments.push(variable)
-    this.doubt ??= outsideCommonShell(node)
+    this.doubt ??= outsideCommonShell(node, source)
     switch (node.type) {
       case 'Script':
         refuseErrors(node)
