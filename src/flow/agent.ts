@@ -239,7 +239,7 @@ function memoryOf({ memory, recall }: AgentOptions, agent: Agent): AgentMemory |
   checkRecall(recall)
   if (memory === undefined) return undefined
   checkMemory(memory)
-  return new AgentMemory(memory, agent, recall)
+  return new AgentMemory(memory, agent, recall, () => agent.name)
 }
 
 function commitOptions(commit: AgentOptions['commitOnForward']): CommitMemoryOptions | undefined {

@@ -242,6 +242,7 @@ const narrowing = {
 }
 const filterChecks = {
   ...narrowing,
+  asker: scope,
   limit: anything,
   cursor: anything,
   floor: anything,

@@ -1,5 +1,5 @@
 import { canonicalJson } from '../base/json.ts'
-import { coversScope, seesLane } from './lane.ts'
+import { coversScope, isOthers, seesLane } from './lane.ts'
 import type { Memory, MemoryChange, MemoryFilter, NewMemory } from './spec.ts'
 import { uriOf } from './uri.ts'
 
@@ -43,6 +43,7 @@ export function fits(entry: Memory, filter: MemoryFilter): boolean {
   const { scope, category, tags = [], metadata = {}, since, until, standing, lane = '' } = filter
   return (
     coversScope(scope, entry.scope) &&
+    !isOthers(filter.asker, entry.scope) &&
     (category === undefined || [category].flat().includes(entry.category)) &&
     tags.every(tag => entry.tags.includes(tag)) &&
     Object.entries(metadata).every(

@@ -14,6 +14,12 @@ export function lanesSeenFrom(reader: string): string[] {
   return lanes
 }
 
+/** Whether an entry belongs to a user or an agent by name, and the asker is neither that one nor nobody in particular. */
+export function isOthers(asker: string | undefined, scope: string): boolean {
+  if (asker === undefined || !/^(user|agent)\//.test(scope)) return false
+  return scope !== asker && !scope.startsWith(`${asker}/`)
+}
+
 /** Whether a scope is one of those asked for: `user` also covers `user/ada`. */
 export function coversScope(asked: MemoryFilter['scope'], scope: string): boolean {
   if (asked === undefined) return true

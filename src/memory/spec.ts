@@ -151,6 +151,8 @@ export interface MemoryFilter {
   readonly standing?: MemoryStanding
   /** The lane of whoever asks: its own uncommitted entries and those of the lanes it was forked from are seen, no sibling's. */
   readonly lane?: string
+  /** Who asks, as a scope such as `agent/helper`: what belongs to another user or agent by name is left out. Everything is seen without it. */
+  readonly asker?: Scope
 }
 
 export interface FindOptions extends MemoryFilter {

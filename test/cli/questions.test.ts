@@ -1,6 +1,7 @@
-import { mkdirSync, readdirSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { isolatedBackend } from '../../src/sandbox/drivers/isolated/driver.ts'
 import { Project } from './make.ts'
 
 /** Writes two lines, then breaks the second, then adds a third. */
@@ -62,6 +63,24 @@ test('bisect finds the first step after which a command fails', () => {
     '--json',
   ).stdout
   expect(JSON.parse(chunk)).toMatchObject({ kind: 'tool-result', args: { content: 'good\nbroken\n' } })
+})
+
+test('the command of a bisect gets no key of yours, and isolated it sees nothing of yours', async () => {
+  const project = built()
+  const bisect = (command: string, ...options: string[]) =>
+    project.run({ args: ['bisect', 'last', ...options, '--', command], env: { SHOP_API_KEY: 'sk-of-mine' } })
+  const local = bisect('test -z "$SHOP_API_KEY"')
+  expect(local.stderr).toContain('The command runs local: on this machine as you, without your keys.')
+  expect(local.stdout).toContain('passes')
+  expect(bisect('test -e out.txt', '--local', '--isolated').status).toBe(2)
+  const { available } = (await isolatedBackend().probe?.()) ?? { available: false }
+  if (!available) return console.warn('Nothing can be isolated here: that a bisect is was not tested.')
+  const outside = join(project.home, 'secret.txt')
+  writeFileSync(outside, 'mine')
+  expect(bisect(`test -e ${outside}`).stdout).toContain('passes')
+  const isolated = bisect(`! test -e ${outside}`, '--isolated')
+  expect(isolated.stderr).toContain('The command runs isolated')
+  expect(isolated.stdout, isolated.stderr).toContain('passes')
 })
 
 test('Ctrl-C ends a bisect, and leaves no folder of it', () => {

@@ -29,21 +29,25 @@ it('a model reads a branch that none has read, also where a merge puts one that 
   expect(shown).not.toContain('[assistant]\nThe plug is red.')
 })
 
-it('notes of one user are neither shown nor changed, nor taken for known, when those of another are kept', async () => {
-  const store = await open()
-  const [bobs] = await store.write([{ text: 'The user prefers tea.', scope: 'user/bob' }])
-  const { agent } = agentWith([], { memory: store })
-  const model = scripted([
-    notes({ text: 'The user prefers tea.' }, { text: 'No tea.', replaces: bobs?.id ?? '' }),
-  ])
-  const { written } = await agent.commit(ask('I prefer tea.'), { model, scope: 'user/ada' })
-  expect(said(model.calls[0]?.messages).at(-1)).toContain('Known notes:\n(none)')
-  expect(written.map(({ text, scope }) => [text, scope])).toEqual([
-    ['The user prefers tea.', 'user/ada'],
-    ['No tea.', 'user/ada'],
-  ])
-  expect(await store.read(bobs?.id ?? '')).toMatchObject({ text: 'The user prefers tea.', version: 1 })
-})
+it.each([{ scope: 'user/ada' }, {}])(
+  'notes of one user are neither shown nor changed, nor taken for known, when others are kept with %j',
+  async where => {
+    const store = await open()
+    const [bobs] = await store.write([{ text: 'The user prefers tea.', scope: 'user/bob' }])
+    const { agent } = agentWith([], { memory: store })
+    const model = scripted([
+      notes({ text: 'The user prefers tea.' }, { text: 'No tea.', replaces: bobs?.id ?? '' }),
+    ])
+    const { written } = await agent.commit(ask('I prefer tea.'), { model, ...where })
+    expect(said(model.calls[0]?.messages).at(-1)).toContain('Known notes:\n(none)')
+    const scope = where.scope ?? expect.stringMatching(/^session\//)
+    expect(written.map(({ text, scope }) => [text, scope])).toEqual([
+      ['The user prefers tea.', scope],
+      ['No tea.', scope],
+    ])
+    expect(await store.read(bobs?.id ?? '')).toMatchObject({ text: 'The user prefers tea.', version: 1 })
+  },
+)
 
 it('a secret that a model writes down outside every call is kept out, like one that was said', async () => {
   const memory = await open()

@@ -1,4 +1,5 @@
 import { type Json, toJson } from '../../base/json.ts'
+import { isOthers } from '../../memory/lane.ts'
 import type { Committed, FindOptions, Hit, Memory, MemoryStore, NewMemory } from '../../memory/spec.ts'
 import { parseRef } from '../../memory/uri.ts'
 import type { ChunkInput } from '../../session/chunk.ts'
@@ -32,6 +33,7 @@ export class AgentMemory {
   readonly #memory: MemoryLike
   readonly #owner: object
   readonly #policy: RecallPolicy | false
+  readonly #self: () => string
   readonly #used = new Set<Memories>()
   /** What was done outside every call; the next call puts it on the record. */
   readonly #waiting: ChunkInput[] = []
@@ -41,10 +43,17 @@ export class AgentMemory {
    */
   readonly #for = new WeakMap<SessionValue, { readonly chunk: ChunkInput; readonly notes: ChunkInput[] }[]>()
 
-  constructor(memory: MemoryLike, owner: object, policy: RecallPolicy | false = {}) {
+  /** `self` is the name of the agent, whose own scope is `agent/NAME`. */
+  constructor(
+    memory: MemoryLike,
+    owner: object,
+    policy: RecallPolicy | false = {},
+    self: () => string = () => '',
+  ) {
     this.#memory = memory
     this.#owner = owner
     this.#policy = policy
+    this.#self = self
   }
 
   /** What it is called before it is open. */
@@ -186,9 +195,15 @@ export class AgentMemory {
   #use(context: RunContext | undefined): MemoryUse {
     return {
       name: this.name,
+      asker: `agent/${this.#self()}`,
       open: () => this.#store(context),
       clean: value => this.#clean(value, context),
     }
+  }
+
+  /** Without a scope, what belongs to no other user or agent; a scope that is named is what is asked for. */
+  #seen({ scope, asker }: FindOptions): { readonly asker?: string } {
+    return scope === undefined ? { asker: asker ?? `agent/${this.#self()}` } : {}
   }
 
   #find(
@@ -203,7 +218,10 @@ export class AgentMemory {
     return passMemory(context, session, request, 'read', async (_, around) => {
       const store = await this.#store(context)
       const signal = options.signal ?? around
-      return { ...(await store.find(query, { ...options, ...(signal && { signal }) })), store: store.name }
+      const seen = this.#seen(options)
+      const found = await store.find(query, { ...options, ...seen, ...(signal && { signal }) })
+      // A backend of somebody's may not know the filter.
+      return { ...found, hits: found.hits.filter(hit => !isOthers(seen.asker, hit.scope)), store: store.name }
     })
   }
 

@@ -1,10 +1,12 @@
 import { digestOf } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import { type Json, type JsonObject, toJson } from '../../base/json.ts'
+import { isOthers } from '../../memory/lane.ts'
 import type {
   CommitOptions,
   Committed,
   Memory,
+  MemoryFilter,
   MemoryStore,
   NewMemory,
   WriteOptions,
@@ -30,6 +32,8 @@ export interface CommitMemoryOptions extends ExtractOptions {
 /** A memory that is opened when something is really to be done. */
 export interface MemoryUse {
   readonly name: string
+  /** Who asks where no scope is named: another user's notes are neither shown nor changed. */
+  readonly asker: string
   open(): Promise<MemoryStore>
   /** A session or data without secrets, as the store of the runtime keeps it. */
   clean<T extends Session | Json>(value: T): Promise<T>
@@ -93,6 +97,7 @@ async function extractTo(
   let usage: Usage | undefined
   // Whoever asks for one user's notes neither sees nor changes another's.
   const where = options.scope === undefined ? {} : { scope: options.scope }
+  const seen: Seen = options.scope === undefined ? { asker: memory.asker } : where
   const { from, ...made } = await extract(
     session,
     {
@@ -102,8 +107,8 @@ async function extractTo(
         return passMemory(context, session, request, 'read', async (_, signal) => {
           const store = await memory.open()
           const lane = session.lineage.lane ?? ''
-          return (await store.find(query, { ...where, limit, lane, floor: 0, ...(signal && { signal }) }))
-            .hits
+          const asked = { ...seen, limit, lane, floor: 0, ...(signal && { signal }) }
+          return (await store.find(query, asked)).hits.filter(hit => !isOthers(seen.asker, hit.scope))
         })
       },
       ask: async request => {
@@ -125,7 +130,7 @@ async function extractTo(
   }
   const done = await passMemory(context, session, request, 'idempotent', async (_, signal) => {
     const store = await memory.open()
-    const committed = await write(store, session, extracted, where, signal && { signal })
+    const committed = await write(store, session, extracted, { where, seen }, signal && { signal })
     return { store: store.name, committed }
   })
   // A run that goes on after a crash has made its chunks again, under other ids than it had when this was done.
@@ -139,18 +144,19 @@ async function extractTo(
 
 type Notes = Pick<Extracted, 'entries' | 'corrections'>
 type Where = Pick<CommitOptions, 'scope'>
+type Seen = Pick<MemoryFilter, 'scope' | 'asker'>
 
 /** May be done again after a crash in the middle of it. */
 async function write(
   store: MemoryStore,
   session: Session,
   { entries, corrections }: Notes,
-  where: Where,
+  { where, seen }: { readonly where: Where; readonly seen: Seen },
   stop: WriteOptions = {},
 ): Promise<Committed> {
   const fresh: NewMemory[] = []
   for (const entry of entries)
-    if (!(await isKept(store, entry, session, { ...where, ...stop }))) fresh.push(entry)
+    if (!(await isKept(store, entry, session, { ...seen, ...stop }))) fresh.push(entry)
   const updated: Memory[] = []
   for (const correction of corrections) {
     const { entry, id, text, category } = correction
@@ -163,16 +169,16 @@ async function write(
   return { ...committed, written: [...updated, ...committed.written] }
 }
 
-/** The same words, in the scope that was asked for or in any. */
+/** The same words, in the scope that was asked for or in any that is nobody else's. */
 async function isKept(
   store: MemoryStore,
   { text }: NewMemory,
   session: Session,
-  where: Where & WriteOptions,
+  where: Seen & WriteOptions,
 ): Promise<boolean> {
   const lane = session.lineage.lane ?? ''
   const { hits } = await store.find(text, { ...where, limit: 3, lane, floor: 0 })
-  return hits.some(hit => isSameNote(hit.text, text))
+  return hits.some(hit => !isOthers(where.asker, hit.scope) && isSameNote(hit.text, text))
 }
 
 function sourceOf({ entry: { source } }: Correction) {

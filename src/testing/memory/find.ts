@@ -52,6 +52,21 @@ export function findCases(): MemoryCases {
       assert.ok(inPart < inCompany, `${inPart} for a fit in part, ${inCompany} for a good one`)
     },
 
+    async 'an asker does not see what belongs to another user or agent by name'({ store }) {
+      const scopes = ['user', 'user/ada', 'user/bob', 'agent', 'agent/cook', 'team/cook', 'session/1']
+      await store.write(scopes.map(scope => ({ text: 'The violin was stolen.', scope })))
+      const seen = async (asker?: string) => {
+        const { hits } = await store.find('violin stolen', { floor: 0, limit: 100, ...(asker && { asker }) })
+        return hits.map(({ scope }) => scope).sort()
+      }
+      const all = [...scopes].sort()
+      assert.deepEqual(await seen(), all)
+      const without = (...others: string[]) => all.filter(scope => !others.includes(scope))
+      assert.deepEqual(await seen('user/ada'), without('user/bob', 'agent/cook'))
+      assert.deepEqual(await seen('agent/cook'), without('user/ada', 'user/bob'))
+      assert.deepEqual(await seen('agent/coo'), without('user/ada', 'user/bob', 'agent/cook'))
+    },
+
     async 'a floor leaves out what scores below it'({ store }) {
       await store.write(notes.map(text => ({ text })))
       const query = 'the failed deployment of the billing service and the payment gateway'

@@ -1,6 +1,6 @@
 import { sha256 } from '../../../base/digest.ts'
 import { canonicalJson, type Json, type JsonObject } from '../../../base/json.ts'
-import { lanesSeenFrom } from '../../lane.ts'
+import { isOthers, lanesSeenFrom } from '../../lane.ts'
 import type { MemoryFilter } from '../../spec.ts'
 import { ends, rejected } from './columns.ts'
 import type { Database } from './database.ts'
@@ -51,6 +51,15 @@ export function accepting(
           listOf(filter.scope).flatMap(one => names.scopesUnder(one)),
           names.size,
         )
+  const others =
+    filter.asker === undefined
+      ? undefined
+      : table(
+          ['user', 'agent']
+            .flatMap(kind => names.scopesUnder(kind))
+            .filter(one => isOthers(filter.asker, names.text(one))),
+          names.size,
+        )
   const categories =
     filter.category === undefined
       ? undefined
@@ -65,6 +74,7 @@ export function accepting(
   // What leaves out most comes first.
   const accepts: Accepts = n => {
     if (scopes !== undefined && scopes[scope[n] as number] !== 1) return false
+    if (others !== undefined && others[scope[n] as number] === 1) return false
     if (categories !== undefined && categories[category[n] as number] !== 1) return false
     if (!visible(n)) return false
     if (wanted >= 0 && ((flags[n] as number) & rejected) !== wanted) return false

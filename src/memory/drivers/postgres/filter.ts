@@ -49,7 +49,7 @@ export function matching(
   values?: readonly Value[],
   onlySeen = true,
 ): Conditions {
-  const { scope, category, tags = [], metadata = {}, since, until, standing, lane } = filter
+  const { scope, category, tags = [], metadata = {}, since, until, standing, lane, asker } = filter
   const all = onlySeen ? visible(place, lane, now, values) : living(place, now, values)
   if (scope !== undefined) {
     // Not LIKE: a name may hold its wildcards.
@@ -57,6 +57,12 @@ export function matching(
     all.add(
       `EXISTS (SELECT FROM unnest($::text[]) AS asked WHERE entry.scope = asked OR starts_with(entry.scope, asked || '/'))`,
       scopes,
+    )
+  }
+  if (asker !== undefined) {
+    all.add(
+      `(entry.scope !~ '^(user|agent)/' OR entry.scope = $ OR starts_with(entry.scope, $ || '/'))`,
+      asker,
     )
   }
   if (category !== undefined) all.add('entry.category = ANY ($::text[])', [category].flat())
