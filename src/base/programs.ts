@@ -4,6 +4,7 @@ import { isAbsolute, posix, win32 } from 'node:path'
 import { promisify } from 'node:util'
 import { isAccessible } from './access.ts'
 import { RathError, show } from './errors.ts'
+import { hideEnvironment } from './own-environment.ts'
 import { type Platform, platformOf } from './platform.ts'
 
 /**
@@ -26,7 +27,8 @@ export function startSystem(
 
 /**
  * Starts what a person or their configuration named, with exactly this environment. A name without a slash is looked for in the PATH of that
- * environment, so give one that `trustedPath` has made where the program runs outside every sandbox.
+ * environment, so give one that `trustedPath` has made where the program runs outside every sandbox. Before the first, the values that this process was
+ * started with are taken out of `/proc/self/environ`, where the program could read them.
  */
 export function startGiven(
   program: string,
@@ -36,6 +38,7 @@ export function startGiven(
     readonly shell?: boolean
   },
 ): ChildProcess {
+  hideEnvironment()
   return spawn(program, args, options)
 }
 

@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import type { JsonObject } from '../base/json.ts'
 
 /** A path, or whatever the backend takes: what follows the name in `session.to('local', './')`. It is recorded, so it holds no secrets. */
@@ -95,6 +96,11 @@ export interface Sandbox extends AsyncDisposable {
    * a command that cannot start, or whose options are wrong, rejects `result`. Never throws.
    */
   exec(command: string | readonly string[], options?: ExecOptions): ExecHandle
+  /**
+   * Starts a program that is spoken to while it runs, such as an MCP server. Backends whose commands are processes of this machine may have it.
+   * It ends with the sandbox at the latest.
+   */
+  startProgram?(command: readonly string[], options?: StartOptions): Promise<StartedProgram>
   /** Ends every process and releases everything. Commands under way end as killed; later calls reject with `sandbox-closed`. Idempotent. */
   close(): Promise<void>
 
@@ -106,6 +112,18 @@ export interface Sandbox extends AsyncDisposable {
   fork?(count: number): Promise<readonly Sandbox[]>
   /** The address at which a port of the sandbox can be reached. */
   expose?(port: number): Promise<string>
+}
+
+export interface StartOptions {
+  /** Added to the sandbox's environment. */
+  readonly env?: Readonly<Record<string, string>>
+}
+
+export interface StartedProgram {
+  /** Its standard input, output and error are pipes. */
+  readonly child: ChildProcess
+  /** Ends it, and everything that it started. */
+  kill(): void
 }
 
 export interface ExecOptions {

@@ -4,7 +4,7 @@ import { LinkedAbort } from '../../base/abort.ts'
 import { RathError } from '../../base/errors.ts'
 import { describeThrown } from '../outcome.ts'
 import { ProcessTransport } from './process-transport.ts'
-import type { McpServer } from './server.ts'
+import type { LaunchServer, McpServer } from './server.ts'
 
 interface Open {
   readonly client: Client
@@ -30,6 +30,7 @@ interface RequestOptions {
 export class McpConnection {
   readonly #server: McpServer
   readonly #connectTimeout: number
+  readonly #launch: LaunchServer | undefined
   readonly #onOpen: (client: Client) => Promise<void>
   #open: Promise<Open> | undefined
   /** Left, but still answering what it was asked before. */
@@ -38,8 +39,16 @@ export class McpConnection {
   #lastWords = ''
 
   /** `onOpen` is told about every new connection before it is used. */
-  constructor(server: McpServer, connectTimeout: number, onOpen: (client: Client) => Promise<void>) {
+  constructor(
+    server: McpServer,
+    {
+      connectTimeout,
+      launch,
+    }: { readonly connectTimeout: number; readonly launch?: LaunchServer | undefined },
+    onOpen: (client: Client) => Promise<void>,
+  ) {
     this.#server = server
+    this.#launch = launch
     this.#connectTimeout = connectTimeout
     this.#onOpen = onOpen
   }
@@ -108,7 +117,7 @@ export class McpConnection {
 
   async #connect(signal: AbortSignal | undefined, leave: () => void): Promise<Open> {
     const sdk = await import('@modelcontextprotocol/client')
-    const transport = transportFor(this.#server, sdk)
+    const transport = transportFor(this.#server, sdk, this.#launch)
     const client = new sdk.Client({ name: 'openrath', version: '0' }, { capabilities: {} })
     const open = { client, transport, running: 0, leave }
     client.onclose = () => {
@@ -142,8 +151,9 @@ const anything: StandardSchemaV1<unknown, unknown> = {
 function transportFor(
   server: McpServer,
   sdk: typeof import('@modelcontextprotocol/client'),
+  launch: LaunchServer | undefined,
 ): Open['transport'] {
-  if (!('url' in server)) return new ProcessTransport(server, sdk)
+  if (!('url' in server)) return new ProcessTransport(server, sdk, launch)
   const { url, headers } = server
   return new sdk.StreamableHTTPClientTransport(new URL(url), {
     ...(headers && { requestInit: { headers: { ...headers } } }),

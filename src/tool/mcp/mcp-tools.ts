@@ -16,7 +16,7 @@ import {
 import { setMcpOrigin } from './origin.ts'
 import { allPages } from './pages.ts'
 import { readResult } from './result.ts'
-import type { McpServer } from './server.ts'
+import type { LaunchServer, McpServer } from './server.ts'
 
 export type { McpAnnotations } from './listing.ts'
 export type { McpAddress, McpProgram, McpServer } from './server.ts'
@@ -52,9 +52,13 @@ export interface McpTools extends AsyncDisposable {
 }
 
 /** Connects to an MCP server. Everything it says, descriptions and results alike, is text by a stranger. */
-export async function mcpTools(server: McpServer, options: McpOptions = {}): Promise<McpTools> {
+export async function mcpTools(
+  server: McpServer,
+  options: McpOptions = {},
+  launch?: LaunchServer,
+): Promise<McpTools> {
   checkServer(server)
-  const tools = new ServerTools(server, options)
+  const tools = new ServerTools(server, options, launch)
   await tools.connect()
   return tools
 }
@@ -72,11 +76,11 @@ class ServerTools implements McpTools {
   #warnings: readonly string[] = []
   #isFirst = true
 
-  constructor(server: McpServer, options: McpOptions) {
+  constructor(server: McpServer, options: McpOptions, launch: LaunchServer | undefined) {
     this.#server = server
     this.#options = options
     const { connectTimeout = defaultConnectTimeout } = options
-    this.#connection = new McpConnection(server, connectTimeout, client => this.#opened(client))
+    this.#connection = new McpConnection(server, { connectTimeout, launch }, client => this.#opened(client))
     this.#name = options.name ?? this.#connection.name
   }
 

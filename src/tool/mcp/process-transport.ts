@@ -3,7 +3,7 @@ import type { Readable, Writable } from 'node:stream'
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { killGroup, platformOf } from '../../base/platform.ts'
 import { startGiven, trustedPath } from '../../base/programs.ts'
-import type { McpProgram } from './server.ts'
+import type { LaunchServer, McpProgram, StartedServer } from './server.ts'
 
 type Sdk = typeof import('@modelcontextprotocol/client')
 type Child = ChildProcessByStdio<Writable, Readable, Readable>
@@ -23,20 +23,23 @@ export class ProcessTransport implements Transport {
   onerror?: (error: Error) => void
   onmessage?: NonNullable<Transport['onmessage']>
   readonly #program: McpProgram
+  readonly #launch: LaunchServer
   readonly #sdk: Sdk
   readonly #buffer: InstanceType<Sdk['ReadBuffer']>
   /** A line that has not ended: read with its end, since to look for that in all of it again with every piece takes for ever. */
   #pieces: Buffer[] = []
   #pieced = 0
   #child: Child | undefined
+  #kill: StartedServer['kill'] = () => {}
   #ended: Promise<void> = Promise.resolve()
   #isOver = false
   #isDelivering = false
   #words = ''
   #exit = ''
 
-  constructor(program: McpProgram, sdk: Sdk) {
+  constructor(program: McpProgram, sdk: Sdk, launch: LaunchServer = launchGroup) {
     this.#program = program
+    this.#launch = launch
     this.#sdk = sdk
     this.#buffer = new sdk.ReadBuffer({ maxBufferSize: largestMessage })
   }
@@ -46,16 +49,11 @@ export class ProcessTransport implements Transport {
     return [this.#exit, this.#words.trim()].filter(text => text !== '').join(': ')
   }
 
-  start(): Promise<void> {
-    const { command, args = [], env, cwd } = this.#program
-    const child = startGiven(command, args, {
-      cwd,
-      env: { ...cleanEnvironment(), ...env },
-      stdio: ['pipe', 'pipe', 'pipe'],
-      detached: platformOf().processGroups,
-      windowsHide: true,
-    }) as Child
+  async start(): Promise<void> {
+    const { child: started, kill } = await this.#launch(this.#program)
+    const child = started as Child
     this.#child = child
+    this.#kill = kill
     child.stdout.on('data', (data: Buffer) => this.#receive(data))
     child.stderr.on('data', (data: Buffer) => {
       this.#words = (this.#words + data.toString()).slice(-keptWords)
@@ -64,11 +62,8 @@ export class ProcessTransport implements Transport {
       stream.on('error', error => this.onerror?.(error))
     }
     this.#ended = this.#watch(child)
-    return new Promise((resolve, reject) => {
-      child.once('spawn', () => {
-        openGroups.add(child)
-        resolve()
-      })
+    await new Promise<void>((resolve, reject) => {
+      if (child.pid !== undefined) resolve()
       child.once('error', reject)
     })
   }
@@ -87,8 +82,8 @@ export class ProcessTransport implements Transport {
     if (!child || this.#isOver) return this.#ended
     child.stdin.end()
     const timers = [
-      setTimeout(() => killAll(child, 'SIGTERM'), graceMs),
-      setTimeout(() => killAll(child, 'SIGKILL'), 2 * graceMs),
+      setTimeout(() => this.#kill('SIGTERM'), graceMs),
+      setTimeout(() => this.#kill('SIGKILL'), 2 * graceMs),
     ]
     await this.#ended
     for (const timer of timers) clearTimeout(timer)
@@ -110,8 +105,7 @@ export class ProcessTransport implements Transport {
       child.once('exit', (code, signal) => {
         this.#exit = signal === null ? `exit code ${code}` : `ended by ${signal}`
         // What it started must not outlive it. The group's number is free for others once all of it is gone, so: at once.
-        killAll(child, 'SIGKILL')
-        openGroups.delete(child)
+        this.#kill('SIGKILL')
         // Somebody who left the group may hold the pipes open.
         timer = setTimeout(over, graceMs)
       })
@@ -131,7 +125,7 @@ export class ProcessTransport implements Transport {
       this.#buffer.append(lines)
     } catch (error) {
       this.onerror?.(error as Error)
-      if (this.#child) killAll(this.#child, 'SIGKILL')
+      this.#kill('SIGKILL')
       return
     }
     void this.#deliver()
@@ -155,6 +149,19 @@ export class ProcessTransport implements Transport {
     }
     this.#isDelivering = false
   }
+}
+
+/** Starts a server in a process group of its own. */
+const launchGroup: LaunchServer = async ({ command, args = [], env, cwd }) => {
+  const child = startGiven(command, args, {
+    cwd,
+    env: { ...cleanEnvironment(), ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+    detached: platformOf().processGroups,
+    windowsHide: true,
+  }) as Child
+  child.once('spawn', () => openGroups.add(child)).once('exit', () => openGroups.delete(child))
+  return { child, kill: signal => killAll(child, signal) }
 }
 
 /** What programs need to find their way around, and nothing that could be a secret. */

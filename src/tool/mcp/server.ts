@@ -1,3 +1,5 @@
+import type { ChildProcess } from 'node:child_process'
+
 /** An MCP server that is started as a program and spoken to over its standard input and output. */
 export interface McpProgram {
   readonly command: string
@@ -15,3 +17,11 @@ export interface McpAddress {
 
 /** Kept apart from the connection, so that our types do not bring the SDK's into your project. */
 export type McpServer = McpProgram | McpAddress
+
+/** Starts the program of a server, with pipes to speak through. `kill` ends everything that it started, too. */
+export type LaunchServer = (program: McpProgram) => Promise<StartedServer>
+
+export interface StartedServer {
+  readonly child: ChildProcess
+  kill(signal: NodeJS.Signals): void
+}

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { cancelledError } from '../../../base/abort.ts'
 import { RathError } from '../../../base/errors.ts'
 import { newId } from '../../../base/ids.ts'
-import { HostCommand } from '../../host/command.ts'
+import { checkCommand } from '../../host/check-command.ts'
+import { HostCommand, type Launched } from '../../host/command.ts'
 import { cleanEnvironment, type Environment } from '../../host/environment.ts'
 import { beforeExit } from '../../host/exit.ts'
 import { HostFiles } from '../../host/files.ts'
@@ -18,6 +19,7 @@ import type {
   SandboxBackend,
   SandboxCapabilities,
   SandboxSpec,
+  StartedProgram,
 } from '../../spec.ts'
 import { walls } from '../../walls.ts'
 import { makeCgroup } from './cgroup.ts'
@@ -134,6 +136,7 @@ class IsolatedSandbox implements Sandbox {
   readonly #place: Place
   readonly #isPrivate: boolean
   readonly #running = new Set<HostCommand>()
+  readonly #programs = new Set<Launched>()
   readonly #exit: Disposable
   #closing: Promise<void> | undefined
 
@@ -159,6 +162,20 @@ class IsolatedSandbox implements Sandbox {
     return started
   }
 
+  async startProgram(
+    command: readonly string[],
+    { env = {} }: { readonly env?: Readonly<Record<string, string>> } = {},
+  ): Promise<StartedProgram> {
+    this.#check()
+    checkCommand(command, { env })
+    const cwd = await this.#place.paths.resolve('.')
+    this.#check()
+    const launched = this.#place.launch(command as [string, ...string[]], { cwd, env, hasInput: true })
+    this.#programs.add(launched)
+    launched.child.once('close', () => this.#programs.delete(launched))
+    return { child: launched.child, kill: () => launched.kill() }
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -171,7 +188,10 @@ class IsolatedSandbox implements Sandbox {
   async #close(): Promise<void> {
     const running = [...this.#running]
     for (const command of running) command.kill()
-    await Promise.allSettled(running.map(command => command.result))
+    const programs = [...this.#programs]
+    const ends = programs.map(({ child }) => new Promise(resolve => child.once('close', resolve)))
+    for (const program of programs) program.kill()
+    await Promise.allSettled([...running.map(command => command.result), ...ends])
     await this.#place.close()
     if (this.#isPrivate) await removeFolder(this.hostPath)
     this.#exit[Symbol.dispose]()
@@ -179,7 +199,7 @@ class IsolatedSandbox implements Sandbox {
 
   /** What is left to do when this process exits without having closed it. Commands die with this process by themselves. */
   #abandon(): void {
-    for (const command of this.#running) command.kill()
+    for (const command of [...this.#running, ...this.#programs]) command.kill()
     this.#place.abandon()
     if (this.#isPrivate) rmSync(this.hostPath, { recursive: true, force: true })
   }
