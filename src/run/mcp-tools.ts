@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import { RathError, show } from '../base/errors.ts'
 import { isPlainObject, type JsonObject } from '../base/json.ts'
 import { SandboxRegistry } from '../sandbox/registry.ts'
@@ -58,7 +59,7 @@ function launchIn(backend: SandboxBackend, spec: JsonObject): LaunchServer {
         )
       }
       const { child, kill } = await sandbox.startProgram([command, ...args], { env })
-      child.once('exit', () => sandbox.close().catch(() => {}))
+      ;(child as ChildProcess).once('exit', () => sandbox.close().catch(() => {}))
       return { child, kill }
     } catch (error) {
       await sandbox.close()

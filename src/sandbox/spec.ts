@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process'
 import type { JsonObject } from '../base/json.ts'
 
 /** A path, or whatever the backend takes: what follows the name in `session.to('local', './')`. It is recorded, so it holds no secrets. */
@@ -120,8 +119,8 @@ export interface StartOptions {
 }
 
 export interface StartedProgram {
-  /** Its standard input, output and error are pipes. */
-  readonly child: ChildProcess
+  /** A `ChildProcess` of Node whose standard input, output and error are pipes; no type of Node's, which your project need not have. */
+  readonly child: object
   /** Ends it, and everything that it started. */
   kill(): void
 }

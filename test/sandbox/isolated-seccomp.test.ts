@@ -5,8 +5,13 @@ import { type SystemCall, systemCalls } from '../../src/sandbox/drivers/isolated
 const architectures = { arm64: 0xc00000b7, x64: 0xc000003e }
 
 /** What the kernel would do with a call: the filter's instructions, one by one. */
-function decide(machine: Machine, call: number, args: readonly number[] = [], arch = architectures[machine]) {
-  const program = seccompFilter(machine)
+function decide(
+  machine: Machine,
+  call: number,
+  args: readonly number[] = [],
+  arch = architectures[machine],
+  program = seccompFilter(machine),
+) {
   const code = new DataView(program.buffer)
   const data = new DataView(new ArrayBuffer(64))
   data.setUint32(0, call, true)
@@ -46,6 +51,20 @@ describe.each(['arm64', 'x64'] as const)('the filter for %s', machine => {
     const call = number(name)
     return call === null ? undefined : decide(machine, call, args)
   }
+
+  test('refuses memory that lies in no process only where nothing counts it', () => {
+    const program = seccompFilter(machine, { hiddenMemory: false })
+    const held = (name: SystemCall, ...args: number[]) =>
+      decide(machine, number(name) as number, args, architectures[machine], program)
+    const sizes = [1, 4096, 4097, 2 ** 32, 2 ** 40 + 1]
+    expect(sizes.map(size => held('shmget', 0, size))).toEqual(['allowed', 'allowed', ENOSYS, ENOSYS, ENOSYS])
+    for (const name of ['memfd_create', 'memfd_secret'] as const) {
+      expect(held(name)).toBe(ENOSYS)
+      expect(answer(name)).toBe('allowed')
+    }
+    expect(answer('shmget', 0, 2 ** 40)).toBe('allowed')
+    expect([held('mount'), held('socket', 1), held('openat', 0, 0, 0)]).toEqual([EPERM, 'allowed', 'allowed'])
+  })
 
   test('refuses what leads out, whatever its arguments', () => {
     for (const name of [

@@ -1,10 +1,8 @@
-import type { ChildProcess } from 'node:child_process'
-
 /** An MCP server that is started as a program and spoken to over its standard input and output. */
 export interface McpProgram {
   readonly command: string
   readonly args?: readonly string[]
-  /** Added to a clean environment: PATH, HOME and the like, and none of your keys. */
+  /** Added to a clean environment: PATH, HOME and the like, and none of your other variables. */
   readonly env?: { readonly [name: string]: string }
   readonly cwd?: string
 }
@@ -22,6 +20,7 @@ export type McpServer = McpProgram | McpAddress
 export type LaunchServer = (program: McpProgram) => Promise<StartedServer>
 
 export interface StartedServer {
-  readonly child: ChildProcess
-  kill(signal: NodeJS.Signals): void
+  /** A `ChildProcess` of Node. */
+  readonly child: object
+  kill(signal: 'SIGTERM' | 'SIGKILL'): void
 }

@@ -31,7 +31,9 @@ export function endWhenFull(launched: Launched, folders: readonly string[], byte
     ...launched,
     failure: (exitCode, stderr) => (isFull ? undefined : launched.failure?.(exitCode, stderr)),
     lastWords: () =>
-      isFull ? 'The command was ended: the disk was almost full. Remove what it wrote.\n' : '',
+      isFull
+        ? 'The command was ended: the disk was almost full. Remove what it wrote.\n'
+        : (launched.lastWords?.() ?? ''),
   }
 }
 

@@ -1,9 +1,9 @@
 import type { Duplex } from 'node:stream'
 import { RathError, show } from '../../../base/errors.ts'
 import { startSystem } from '../../../base/programs.ts'
-import type { Launched } from '../../host/command.ts'
 import { shellPipe } from './forwarder.ts'
 import { withoutInherited } from './inherited.ts'
+import type { WatchedCommand } from './memory-watch.ts'
 
 export interface Isolation {
   /** Put before bubblewrap: the way into cgroups, namespaces and another user. */
@@ -20,7 +20,7 @@ export function launchIsolated(
   argv: readonly [string, ...string[]],
   hasInput: boolean,
   { before, bwrap, options, filter, inside }: Isolation,
-): Launched {
+): WatchedCommand {
   const [first, ...rest] = [
     ...before,
     ...[bwrap, '--args', '3', '--seccomp', '4', '--json-status-fd', '5', '--'],
@@ -52,13 +52,15 @@ export function launchIsolated(
     .on('data', (data: Buffer) => {
       status += data.toString('latin1')
     })
+  const inner = () => Number(/"child-pid": (\d+)/.exec(status)?.[1]) || undefined
   return {
     child,
+    inner,
     kill() {
       if (child.exitCode !== null || child.signalCode !== null) return
       // When process number 1 is killed, bubblewrap ends after the last of the others. It has none while the walls go up.
-      const inner = Number(/"child-pid": (\d+)/.exec(status)?.[1])
-      if (!(inner > 0 && killed(inner))) child.kill('SIGKILL')
+      const first = inner()
+      if (first === undefined || !killed(first)) child.kill('SIGKILL')
     },
     end: async () => {},
     failure(exitCode, stderr) {

@@ -14,6 +14,7 @@ import { become, type Identity, identityIn } from './identity.ts'
 import { type IsolatedLimits, type IsolatedSpec, usualLimits } from './isolated-spec.ts'
 import { launchIsolated } from './launch.ts'
 import { limitOptions } from './limits.ts'
+import { MemoryWatch } from './memory-watch.ts'
 import { type Programs, systemPath } from './programs.ts'
 import { type HostProxy, startProxy } from './proxy.ts'
 import { type Machine, machineOf, seccompFilter } from './seccomp.ts'
@@ -41,6 +42,8 @@ export class Place {
   readonly #own: string
   readonly #staged: readonly Staged[]
   readonly #cgroup: Cgroup | undefined
+  /** Where no cgroup counts memory. */
+  readonly #memory: MemoryWatch | undefined
   readonly #proxy: HostProxy | undefined
 
   /** One that fails leaves nothing behind. */
@@ -81,7 +84,8 @@ export class Place {
     this.#cgroup = made.cgroup
     this.#proxy = made.proxy
     this.#machine = machineOf(process.arch) as Machine
-    this.#filter = seccompFilter(this.#machine)
+    this.#memory = made.cgroup ? undefined : new MemoryWatch(made.limits.memory)
+    this.#filter = seccompFilter(this.#machine, { hiddenMemory: made.cgroup !== undefined })
     this.identity = made.identity
     this.paths = new WorkspacePaths({
       root: folder.path,
@@ -106,7 +110,8 @@ export class Place {
       filter: this.#filter,
       inside: this.#proxy === undefined ? limits : [process.execPath, '-e', forwarder, '--', ...limits],
     })
-    return endWhenFull(launched, [folder.path, this.#own], this.#limits.diskFree)
+    const watched = this.#memory?.watch(launched) ?? launched
+    return endWhenFull(watched, [folder.path, this.#own], this.#limits.diskFree)
   }
 
   async close(): Promise<void> {

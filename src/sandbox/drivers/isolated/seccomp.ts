@@ -9,9 +9,13 @@ export function machineOf(arch: string): Machine | undefined {
 
 /**
  * A filter for the system calls of commands, as the kernel takes it: a list of `struct sock_filter`. Everything is allowed but what leads
- * out of namespaces, into other processes or into the kernel, and files that would run as their owner: those outlive the sandbox.
+ * out of namespaces, into other processes or into the kernel, and files that would run as their owner: those outlive the sandbox. Without
+ * `hiddenMemory` there is no memory either that lies in no process, which only a cgroup can count.
  */
-export function seccompFilter(machine: Machine): Uint8Array {
+export function seccompFilter(
+  machine: Machine,
+  { hiddenMemory = true }: { readonly hiddenMemory?: boolean } = {},
+): Uint8Array {
   const isArm = machine === 'arm64'
   const program = [
     load(offset.arch),
@@ -20,7 +24,7 @@ export function seccompFilter(machine: Machine): Uint8Array {
     load(offset.call),
     ...(isArm ? [] : [jump(op.atLeast, 0x40000000, 0, 1), refuse(errno.ENOSYS)]),
   ]
-  for (const { calls, when = [], error } of rules) {
+  for (const { calls, when = [], error } of hiddenMemory ? rules : [...rules, ...heldMemory]) {
     for (const name of calls) {
       const call = systemCalls[name][isArm ? 0 : 1]
       if (call === null) continue
@@ -38,7 +42,8 @@ export function seccompFilter(machine: Machine): Uint8Array {
 type Condition =
   | { readonly argument: number; readonly has: number }
   | { readonly argument: number; readonly is: number }
-  | { readonly argument: number; readonly isNot: readonly number[] }
+  | { readonly argument: number; readonly half?: 'high'; readonly isNot: readonly number[] }
+  | { readonly argument: number; readonly atLeast: number }
 
 interface Rule {
   readonly calls: readonly SystemCall[]
@@ -113,16 +118,25 @@ const rules: readonly Rule[] = [
   },
 ]
 
+/** Programs fall back to files in /dev/shm, which has a size. PostgreSQL needs a small segment, and a sandbox has 4,096 at most. */
+const heldMemory: readonly Rule[] = [
+  { calls: ['memfd_create', 'memfd_secret'], error: errno.ENOSYS },
+  { calls: ['shmget'], when: [{ argument: 1, half: 'high', isNot: [0] }], error: errno.ENOSYS },
+  { calls: ['shmget'], when: [{ argument: 1, atLeast: 4097 }], error: errno.ENOSYS },
+]
+
 /** Jumps behind the refusal that follows, as soon as one condition does not hold. */
 function check(conditions: readonly Condition[]): Instruction[] {
   const lengths = conditions.map(condition => ('isNot' in condition ? condition.isNot.length : 1) + 1)
   const end = lengths.reduce((sum, length) => sum + length, 1)
   const made: Instruction[] = []
   for (const condition of conditions) {
-    // Both machines are little-endian: the low half of an argument comes first, and all of these fit into it.
-    made.push(load(offset.arguments + 8 * condition.argument))
+    // Both machines are little-endian: the low half of an argument comes first, and nearly all of these fit into it.
+    const half = 'half' in condition ? 4 : 0
+    made.push(load(offset.arguments + 8 * condition.argument + half))
     const rest = () => end - made.length - 1
     if ('has' in condition) made.push(jump(op.has, condition.has, 0, rest()))
+    else if ('atLeast' in condition) made.push(jump(op.atLeast, condition.atLeast, 0, rest()))
     else if ('is' in condition) made.push(jump(op.equal, condition.is, 0, rest()))
     else for (const value of condition.isNot) made.push(jump(op.equal, value, rest(), 0))
   }

@@ -67,6 +67,10 @@ export const systemCalls = {
   sethostname: [161, 170],
   setdomainname: [162, 171],
   vhangup: [58, 153],
+  // Memory that no process has to hold.
+  memfd_create: [279, 319],
+  memfd_secret: [447, 447],
+  shmget: [194, 29],
   // Looked at by their arguments.
   ioctl: [29, 16],
   socket: [198, 41],
