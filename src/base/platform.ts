@@ -3,7 +3,8 @@
  * refused elsewhere; nothing falls back to less protection without a word.
  */
 export interface Platform {
-  readonly name: NodeJS.Platform
+  /** As `process.platform` has it. */
+  readonly name: string
   /** As people call it. */
   readonly label: string
   /** Folders that programs of the system are taken from, outside every workspace. */
@@ -30,14 +31,17 @@ export interface Lack {
   readonly instead: string
 }
 
-export function platformOf(name: NodeJS.Platform = process.platform, environment = process.env): Platform {
+export function platformOf(
+  name: string = process.platform,
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): Platform {
   if (name === 'darwin') return darwin
   if (name === 'win32') return windows(environment.SystemRoot ?? 'C:\\Windows')
   return name === 'linux' || name === 'android' ? linux : { ...darwin, name, label: name, foldName: same }
 }
 
 /** Kills a process and what it started, as far as the system can; false when it is gone. */
-export function killGroup(pid: number, signal: NodeJS.Signals, platform = platformOf()): boolean {
+export function killGroup(pid: number, signal: string, platform = platformOf()): boolean {
   try {
     return process.kill(platform.processGroups ? -pid : pid, signal)
   } catch {
