@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, type SpawnOptions, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, type SpawnOptions, spawn, spawnSync } from 'node:child_process'
 import { constants, statSync } from 'node:fs'
 import { isAbsolute, posix, win32 } from 'node:path'
 import { promisify } from 'node:util'
@@ -53,6 +53,16 @@ export async function runSystem(name: string, args: readonly string[]): Promise<
     const { stderr = '' } = error as NodeJS.ErrnoException & { stderr?: string }
     throw new Error(stderr.trim() || (error as Error).message, { cause: error })
   }
+}
+
+/** Whether a program of the system ends well within five seconds, for those who cannot wait for it in another way. */
+export function endsWell(
+  name: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): boolean {
+  const options = { env: { ...systemEnvironment(), ...env }, stdio: 'ignore', timeout: 5000 } as const
+  return spawnSync(systemProgram(name), args, options).status === 0
 }
 
 /** Where a program of the system lies: an absolute path, looked for once. */

@@ -88,12 +88,16 @@ export function parseConfig(folder: string, texts: ConfigTexts, surroundings: Su
 export function decisionsOf({ folder, texts }: ProjectConfig, surroundings: Surroundings): string[] {
   const config = parseConfig(folder, texts, { ...surroundings, warn: () => {} })
   const presets = isPlainObject(config.raw.memory) ? config.raw.memory.providers : undefined
+  // The one that is used comes last, next to the question, however many others there are.
+  const providers = config.providers.toSorted(
+    (a, b) => Number(a.name === config.defaultProvider) - Number(b.name === config.defaultProvider),
+  )
   return [
-    ...config.providers.map(provider => describe(provider, config)),
     ...Object.entries(isPlainObject(presets) ? presets : {}).map(([name, preset]) => {
       const { backend_kind: backend = 'local', path } = isPlainObject(preset) ? preset : {}
       return `memory ${show(name)}: ${show(backend)}${path === undefined ? '' : ` in ${show(path)}`}`
     }),
+    ...providers.map(provider => describe(provider, config)),
   ]
 }
 
@@ -121,8 +125,13 @@ function untrusted(project: ProjectConfig): RathError {
 /** A provider that is named after a kind is of that kind, and at its own address: `openai/gpt-5.5` must be what it says. */
 function misnamed({ name, kind, baseURL }: ConfigProvider): Problem[] {
   const path = `llm.providers.${name}`
-  if (!/^[ -~]+$/.test(name)) {
-    return [{ path, message: 'a name has printable ASCII characters only, since others look like them' }]
+  if (!/^[ -~]+$/.test(name) || name.includes('/')) {
+    return [
+      {
+        path,
+        message: 'a name has printable ASCII characters without a slash, since it stands before the model',
+      },
+    ]
   }
   const plainName = name.toLowerCase().replace(/[^a-z0-9]/g, '')
   const taken = providerKinds.find(one => one.replace('-', '') === plainName)

@@ -1,7 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, rmdirSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { type CgroupMachine, makeCgroup } from '../../src/sandbox/drivers/isolated/cgroup.ts'
 
 const program = `
   import { makeCgroup } from './src/sandbox/drivers/isolated/cgroup.ts'
@@ -44,3 +46,44 @@ test.skipIf(door === undefined)(
     }
   },
 )
+
+test('a user in a login session gets a group of their own systemd, once a scope of it works', () => {
+  const base = mkdtempSync(join(tmpdir(), 'openrath-cgroup-'))
+  onTestFinished(() => rmSync(base, { recursive: true, force: true }))
+  const service = join(base, 'user.slice/user-1000.slice/user@1000.service')
+  mkdirSync(service, { recursive: true })
+  writeFileSync(join(service, 'cgroup.subtree_control'), 'cpu memory pids\n')
+  const asked: string[] = []
+  const machine = (works: boolean, runtimeFolder: string | undefined = '/run/user/1000'): CgroupMachine => ({
+    base,
+    own: '0::/user.slice/user-1000.slice/session-3.scope\n',
+    uid: 1000,
+    runtimeFolder,
+    make(folder) {
+      mkdirSync(folder)
+      for (const file of ['memory.max', 'memory.swap.max', 'pids.max'])
+        writeFileSync(join(folder, file), 'max')
+    },
+    endsWell(program, args, env) {
+      asked.push([program, ...args.slice(0, 2), env.XDG_RUNTIME_DIR].join(' '))
+      return works
+    },
+  })
+  const limits = { memory: 1e9, processes: 100 }
+  expect(makeCgroup(limits, machine(false))).toBeUndefined()
+  asked.length = 0
+  const group = makeCgroup(limits, machine(true))
+  const [door = ''] = group?.doors ?? []
+  expect(dirname(dirname(door))).toBe(service)
+  expect(group?.join.slice(0, 7)).toEqual([
+    ...['systemd-run', '--user', '--scope', '--quiet', '--collect', '--', '/bin/sh'],
+  ])
+  expect(group?.env).toEqual({ XDG_RUNTIME_DIR: '/run/user/1000' })
+  expect(
+    ['memory.max', 'memory.swap.max', 'pids.max'].map(file =>
+      readFileSync(join(dirname(door), file), 'utf8'),
+    ),
+  ).toEqual(['1000000000', '0', '100'])
+  expect(asked).toEqual(['systemd-run --user --scope /run/user/1000'])
+  expect(makeCgroup(limits, { ...machine(true), runtimeFolder: undefined })).toBeUndefined()
+})

@@ -45,6 +45,12 @@ for i in range(1, 60):
     time.sleep(0.05)
 `
 
+/** Does not let itself be looked at. */
+const secretive = `
+import ctypes
+ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)
+${steps}`
+
 const family = `
 import os, time
 for _ in range(8):
@@ -95,10 +101,11 @@ const tooMuch = 'The command was ended: the sandbox used more than 256 MB of mem
 testWatched(
   'without a cgroup, shared memory and many small processes are no way around the limit of a sandbox',
   () => {
-    const [shared, several, after] = run(steps, family, 'print("after")').ends
+    const [shared, unseen, several, after] = run(steps, secretive, family, 'print("after")').ends
     expect(shared).toMatchObject({ exitCode: 137, error: tooMuch })
     // Each step waits longer than a look takes, and a busy machine is late by a few of them.
     expect(Number(shared?.out.split('\n').at(-1))).toBeLessThan(600)
+    expect(unseen).toMatchObject({ exitCode: 137, error: tooMuch })
     expect(several).toMatchObject({ exitCode: 137, out: '', error: tooMuch })
     expect(after).toMatchObject({ exitCode: 0, out: 'after' })
   },

@@ -3,11 +3,16 @@ import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { newId, timeOf } from '../../../base/ids.ts'
 import { hasEnded } from '../../../base/process.ts'
+import { endsWell } from '../../../base/programs.ts'
 
 /** A group of processes that the kernel counts together. */
 export interface Cgroup {
   /** Files that a process writes its number into to belong to it. */
   readonly doors: readonly string[]
+  /** Put before a command that is to belong to it. */
+  readonly join: readonly string[]
+  /** Variables that `join` needs. */
+  readonly env: Readonly<Record<string, string>>
   /** Once its processes have ended. */
   remove(): Promise<void>
   /** The same at exit, when nothing can be awaited. */
@@ -19,15 +24,30 @@ export interface CgroupLimits {
   readonly processes: number
 }
 
+/** What groups are made of; another one in tests. */
+export interface CgroupMachine {
+  readonly base: string
+  /** The groups of this process, as in `/proc/self/cgroup`. */
+  readonly own: string
+  readonly uid: number
+  /** Where the user's own systemd listens. */
+  readonly runtimeFolder: string | undefined
+  make(folder: string): void
+  endsWell(program: string, args: readonly string[], env: Readonly<Record<string, string>>): boolean
+}
+
 /** Undefined where this user may make none that limits both. */
-export function makeCgroup({ memory, processes }: CgroupLimits): Cgroup | undefined {
-  for (const { folders, files } of places()) {
+export function makeCgroup(
+  { memory, processes }: CgroupLimits,
+  machine: CgroupMachine = thisMachine(),
+): Cgroup | undefined {
+  for (const { folders, files, scope, env = {} } of places(machine)) {
     const name = `openrath-${process.pid}-${newId()}`
     const made: string[] = []
     for (const folder of folders) dropLeft(folder)
     try {
       for (const folder of folders) {
-        mkdirSync(join(folder, name))
+        machine.make(join(folder, name))
         made.push(join(folder, name))
       }
       set(made, files.memory, memory)
@@ -35,8 +55,13 @@ export function makeCgroup({ memory, processes }: CgroupLimits): Cgroup | undefi
       // Memory that is swapped out is memory all the same. Not every kernel counts it.
       for (const file of files.swap)
         if (made.some(at => existsSync(join(at, file.name)))) set(made, file.name, file.value(memory))
+      const doors = made.map(at => join(at, 'cgroup.procs'))
+      const way = ['/bin/sh', '-c', joinAndRun, doors.join(' ')]
+      if (scope) check(scope, way, env, machine)
       return {
-        doors: made.map(at => join(at, 'cgroup.procs')),
+        doors,
+        join: [...(scope ?? []), ...way],
+        env,
         remove: () => remove(made),
         abandon: () => abandon(made),
       }
@@ -47,6 +72,31 @@ export function makeCgroup({ memory, processes }: CgroupLimits): Cgroup | undefi
   return undefined
 }
 
+/** Scopes that have worked, by the folder of the user's runtime: trying one takes a moment. */
+const worked = new Set<string>()
+
+function check(
+  [program = '', ...args]: readonly string[],
+  way: readonly string[],
+  env: Readonly<Record<string, string>>,
+  { runtimeFolder = '', endsWell }: CgroupMachine,
+): void {
+  if (worked.has(runtimeFolder)) return
+  if (!endsWell(program, [...args, ...way, '/bin/true'], env)) throw new Error('no scope can be made')
+  worked.add(runtimeFolder)
+}
+
+const joinAndRun = 'for door in $0; do echo $$ > "$door" || exit 125; done; exec "$@"'
+
+const thisMachine = (): CgroupMachine => ({
+  base: '/sys/fs/cgroup',
+  own: text('/proc/self/cgroup'),
+  uid: process.getuid?.() ?? 0,
+  runtimeFolder: process.env.XDG_RUNTIME_DIR,
+  make: folder => void mkdirSync(folder),
+  endsWell,
+})
+
 interface Place {
   /** One for the unified hierarchy, one for each controller in the older layout. */
   readonly folders: readonly string[]
@@ -55,6 +105,9 @@ interface Place {
     readonly processes: string
     readonly swap: readonly { readonly name: string; value(memory: number): number }[]
   }
+  /** Comes first: a process of a login session is moved to the user's own part of the tree, within which it may move itself. */
+  readonly scope?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
 }
 
 const unified: Place['files'] = {
@@ -69,18 +122,23 @@ const older: Place['files'] = {
 }
 
 /** Groups that a new one could be made in: the one this process is in, or the nearest above it that has the controllers. */
-function* places(): Generator<Place> {
+function* places({ base, own: groups, uid, runtimeFolder }: CgroupMachine): Generator<Place> {
   const mine = new Map<string, string>()
-  for (const line of text('/proc/self/cgroup').trim().split('\n')) {
+  for (const line of groups.trim().split('\n')) {
     const [, controllers = '', path = '/'] = /^\d+:([^:]*):(.*)$/.exec(line) ?? []
     for (const controller of controllers.split(',')) mine.set(controller, path)
   }
-  const base = '/sys/fs/cgroup'
   const own = mine.get('')
   if (own !== undefined) {
     for (let at = join(base, own); at.startsWith(base); at = dirname(at)) {
       const given = text(join(at, 'cgroup.subtree_control')).trim().split(' ')
       if (given.includes('memory') && given.includes('pids')) yield { folders: [at], files: unified }
+    }
+    const service = join(base, `user.slice/user-${uid}.slice/user@${uid}.service`)
+    const given = text(join(service, 'cgroup.subtree_control')).trim().split(' ')
+    if (uid !== 0 && runtimeFolder && given.includes('memory') && given.includes('pids')) {
+      const scope = ['systemd-run', '--user', '--scope', '--quiet', '--collect', '--']
+      yield { folders: [service], files: unified, scope, env: { XDG_RUNTIME_DIR: runtimeFolder } }
     }
   }
   const [memory, pids] = [mine.get('memory'), mine.get('pids')]

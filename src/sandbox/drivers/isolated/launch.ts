@@ -8,6 +8,8 @@ import type { WatchedCommand } from './memory-watch.ts'
 export interface Isolation {
   /** Put before bubblewrap: the way into cgroups, namespaces and another user. */
   readonly before: readonly string[]
+  /** Variables that these need. None of them reaches the command. */
+  readonly env: Readonly<Record<string, string>>
   readonly bwrap: string
   readonly options: readonly string[]
   readonly filter: Uint8Array
@@ -19,7 +21,7 @@ export interface Isolation {
 export function launchIsolated(
   argv: readonly [string, ...string[]],
   hasInput: boolean,
-  { before, bwrap, options, filter, inside }: Isolation,
+  { before, env, bwrap, options, filter, inside }: Isolation,
 ): WatchedCommand {
   const [first, ...rest] = [
     ...before,
@@ -32,6 +34,7 @@ export function launchIsolated(
   using files = withoutInherited([given, 'pipe', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'])
   const child = startSystem(first as string, rest, {
     // What comes before bubblewrap runs outside and perhaps as root, so it gets none of the command's own variables.
+    env,
     cwd: '/',
     detached: true,
     stdio: files.stdio,

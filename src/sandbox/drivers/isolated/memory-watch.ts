@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, statfsSync } from 'node:fs'
 import type { Launched } from '../../host/command.ts'
 
-/** Milliseconds between looks, and how much longer than a look the pause is at least: looking must not become the work. */
+/** Milliseconds between looks at least and at most. A look that takes long, on a busy machine or at many processes, is followed by a longer pause. */
 const pause = 50
-const share = 20
+const longestPause = 250
 /** Bytes of the machine's memory that stay available when a command is ended, and half of what is where that is less. */
 const available = 256 * 2 ** 20
 
@@ -55,7 +55,8 @@ export class MemoryWatch {
     this.#timer = setTimeout(() => {
       const start = performance.now()
       this.#look()
-      if (this.#running.size > 0) this.#next(Math.max(pause, share * (performance.now() - start)))
+      if (this.#running.size > 0)
+        this.#next(Math.min(longestPause, Math.max(pause, performance.now() - start)))
     }, after).unref()
   }
 
@@ -93,28 +94,38 @@ export class MemoryWatch {
 /** At least what a sandbox uses, with little work: memory that is shared counts for each process. */
 function residentIn(inner: number): number {
   let bytes = inSharedFolder(inner)
-  for (const status of ofProcesses(inner, 'status')) bytes += kilobytes(status, /^Vm(?:RSS|Swap):\s+(\d+)/gm)
+  for (const folder of processesIn(inner)) bytes += kilobytes(read(`${folder}/status`) ?? '', resident)
   return bytes
 }
 
 /** Shared memory counts for each process by its part, and that of files in the folder for shared memory once. */
 function ownedIn(inner: number): number {
-  let bytes = inSharedFolder(inner)
-  for (const rollup of ofProcesses(inner, 'smaps_rollup'))
-    bytes += kilobytes(rollup, /^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+)/gm)
-  for (const maps of ofProcesses(inner, 'smaps'))
+  const inFolder = inSharedFolder(inner)
+  let bytes = inFolder
+  for (const folder of processesIn(inner)) {
+    const rollup = read(`${folder}/smaps_rollup`)
+    // A process that does not let itself be looked at counts with all that it holds.
+    if (rollup === undefined) bytes += kilobytes(read(`${folder}/status`) ?? '', resident)
+    else bytes += kilobytes(rollup, /^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+)/gm)
+    if (inFolder === 0) continue
+    const maps = read(`${folder}/smaps`) ?? ''
     bytes -= kilobytes(maps, /^[\da-f]+-[\da-f]+ .* \/dev\/shm\/.*\n(?:\w+:.*\n)*?Pss:\s+(\d+)/gm)
+  }
   return bytes
 }
 
-/** A file of each process inside, by the sandbox's own list of them. One that has ended, or has no such file, is left out. */
-function* ofProcesses(inner: number, file: string): Generator<string> {
+const resident = /^Vm(?:RSS|Swap):\s+(\d+)/gm
+
+/** By the sandbox's own list of them. */
+function processesIn(inner: number): string[] {
   const list = `/proc/${inner}/root/proc`
-  for (const name of orNothing(() => readdirSync(list)) ?? []) {
-    if (!/^\d+$/.test(name)) continue
-    const text = orNothing(() => readFileSync(`${list}/${name}/${file}`, 'latin1'))
-    if (text !== undefined) yield text
-  }
+  const names = orNothing(() => readdirSync(list)) ?? []
+  return names.filter(name => /^\d+$/.test(name)).map(name => `${list}/${name}`)
+}
+
+/** Undefined for a process that has ended. */
+function read(path: string): string | undefined {
+  return orNothing(() => readFileSync(path, 'latin1'))
 }
 
 function inSharedFolder(inner: number): number {

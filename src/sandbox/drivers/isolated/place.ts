@@ -97,14 +97,14 @@ export class Place {
 
   launch(argv: readonly [string, ...string[]], { cwd, env, hasInput }: LaunchOptions): Launched {
     const { programs, folder } = this.#options
-    const join = this.#cgroup === undefined ? [] : ['/bin/sh', '-c', joinAndRun, this.#cgroup.doors.join(' ')]
     const limits = [programs.prlimit, ...limitOptions(this.#limits), '--']
     const launched = launchIsolated(argv, hasInput, {
       before: [
-        ...join,
+        ...(this.#cgroup?.join ?? []),
         ...(folder.enter ?? []),
         ...become(this.identity, programs, this.#machine, this.#staged),
       ],
+      env: this.#cgroup?.env ?? {},
       bwrap: programs.bwrap,
       options: wallOptions(this.#walls(cwd, env)),
       filter: this.#filter,
@@ -155,8 +155,6 @@ export class Place {
     })
   }
 }
-
-const joinAndRun = 'for door in $0; do echo $$ > "$door" || exit 125; done; exec "$@"'
 
 const usual: Readonly<Record<string, string>> = {
   PATH: systemPath.join(':'),
