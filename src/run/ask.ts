@@ -184,9 +184,7 @@ function attempt(
     const onDelta = deltas && ((delta: ModelDelta) => deltas.add(delta))
     const { run } = context
     const about = { id: run.id, recorded: () => run.servedFor(model.wraps ?? model, model.id) }
-    const answer = withNames(
-      await untilAbort(model.answer(request, { signal, onDelta, run: about }), signal),
-    )
+    const answer = withNames(await untilAbort(model.answer(request, { signal, onDelta, run: about }), signal))
     deltas?.end()
     if (answer.usage) context.budget.addUsage(answer.usage)
     return answer
