@@ -5,6 +5,7 @@ import { graphSection } from './graph.ts'
 import { type Content, html, Markup } from './markup.ts'
 import { textBlock } from './parts.ts'
 import { script } from './script.ts'
+import { sealed, sealMarks } from './seal.ts'
 import {
   approvalSection,
   branchSection,
@@ -28,7 +29,7 @@ import { style } from './style.ts'
 export function dossierHtml(dossier: Dossier): string {
   const parts = partsOf(dossier)
   const { title } = dossier.subject
-  return html`<!doctype html>
+  const page = html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -37,6 +38,7 @@ export function dossierHtml(dossier: Dossier): string {
 <meta name="referrer" content="no-referrer">
 <meta name="robots" content="noindex">
 <meta name="generator" content="openrath/dossier 1">
+${sealMarks(dossier)}
 <title>${title} – dossier</title>
 <style>${new Markup(style)}</style>
 </head>
@@ -56,7 +58,8 @@ ${body}</section>
 <script>${new Markup(script)}</script>
 </body>
 </html>
-`.text
+`
+  return sealed(page.text)
 }
 
 interface PagePart {
