@@ -8,7 +8,6 @@ import type { Session } from '../session/session.ts'
 import type { JournalEntry, RunRow, Store } from '../store/spec.ts'
 import type { ToolRecord } from '../tool/tool-record.ts'
 import { type Limits, withLimits } from './begun-with.ts'
-import type { CallOptions } from './context.ts'
 import type { KeyRule } from './entry.ts'
 import { Journal } from './journal.ts'
 import { isGone, processOf } from './owner.ts'
@@ -33,7 +32,7 @@ export interface ResumePlace {
   readonly lease: number
   readonly places: Pick<Places, 'check' | 'endLeftBy' | 'move'>
   /** Of the call. */
-  readonly options: Limits & ResumeOptions & Pick<CallOptions, 'altered'>
+  readonly options: Limits & ResumeOptions & { readonly altered?: 'refuse' | 'accept' }
 }
 
 /** How a run goes on, besides the options of a call. */
