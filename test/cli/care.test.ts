@@ -163,13 +163,23 @@ test('gc finds what killed processes left where there is no store, and makes non
   const left = () => readdirSync(join(project.folder, 'tmp')).length
   expect(left()).toBe(2)
   const env = { TMPDIR: join(project.folder, 'tmp') }
-  const dry = project.run({ args: ['gc', '--dry-run'], env })
+  const gone = /^temporary +1 folder of ended programs, .+ gone$/m
+  // It is younger than an hour, and in another folder it is somebody else's.
+  expect(project.run({ args: ['gc'], env }).stdout).not.toMatch(gone)
+  project.write('elsewhere/file', '')
+  const old = ['gc', '--older-than', '0s']
+  expect(project.run({ args: old, env, cwd: 'elsewhere' }).stdout).not.toMatch(gone)
+  expect(left()).toBe(2)
+  const dry = project.run({ args: [...old, '--dry-run'], env })
   expect(dry.stdout).toMatch(/^temporary +1 folder of ended programs, .+ would go$/m)
   expect(left()).toBe(2)
-  const { status, stdout } = project.run({ args: ['gc'], env })
+  const { status, stdout } = project.run({ args: old, env })
   expect(status).toBe(0)
   expect(stdout).toMatch(/^store +none here\nbranches +0 folders/)
-  expect(stdout).toMatch(/^temporary +1 folder of ended programs, .+ gone$/m)
+  expect(stdout).toMatch(gone)
+  expect(left()).toBe(1)
+  project.program(process.execPath, 'killed.ts')
+  expect(project.run({ args: [...old, '--machine'], env, cwd: 'elsewhere' }).stdout).toMatch(gone)
   expect(left()).toBe(1)
   expect(existsSync(join(project.folder, '.openrath'))).toBe(false)
   for (const args of [['--files'], ['--store', 'sqlite:none.db']]) {

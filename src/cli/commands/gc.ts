@@ -9,6 +9,7 @@ import { kill } from '../../sandbox/drivers/local/processes.ts'
 import { leftFolders } from '../../sandbox/host/folder.ts'
 import { removeFolder } from '../../sandbox/host/remove-folder.ts'
 import { collectLeftovers, sizeOf } from '../../sandbox/workspace/fork/leftovers.ts'
+import { type LeftBy, projectOf } from '../../sandbox/workspace/fork/owner.ts'
 import { type PruneReport, prune } from '../../sandbox/workspace/prune.ts'
 import type { GcReport } from '../../store/spec.ts'
 import { examples, type JsonOption, type StoreOption, timeSpan, withJson, withStore } from '../command.ts'
@@ -25,6 +26,7 @@ interface Options extends StoreOption, JsonOption {
   readonly dryRun?: boolean
   readonly olderThan: number
   readonly files?: boolean
+  readonly machine?: boolean
   readonly alsoStore?: readonly string[]
 }
 
@@ -44,13 +46,15 @@ export function define(command: Command, output: Output): void {
   command
     .option('--dry-run', 'only say what would go')
     .option('--older-than <time>', 'leave alone what was written since: 30s, 10m, 2h, 7d', timeSpan, anHour)
+    .option('--machine', 'also what programs left that were started in other folders, or by older versions')
     .option('--files', 'also files that no session of this store, nor of those in --also-store, speaks of')
     .option('--also-store <addresses...>', 'other stores whose files are kept in the same place')
     .action((options: Options) => collectAll(options, output))
   withStore(withJson(command))
   examples(command, [
     ['rath gc --dry-run', 'what would be freed'],
-    ['rath gc', 'what nothing reaches any more, and what killed processes left'],
+    ['rath gc', 'what nothing reaches any more, and what killed processes of this project left'],
+    ['rath gc --machine', 'also what those of other projects left'],
     [
       'rath gc --files --also-store sqlite:../other/.openrath/rath.db',
       'files too: name every store of this machine',
@@ -76,15 +80,19 @@ async function free(options: Options): Promise<Report> {
   await using store = isNeeded || !missingStore(options) ? await openToRead(options) : undefined
   const workspaces = new Workspaces()
   const freed = await store?.gc({ dryRun, olderThan })
-  const { removed, kept } = await collectLeftovers(join(workspaces.folder, 'branches'), { dryRun })
+  // What is of other projects is for whoever works there, unless somebody cleans up the machine.
+  const folder = options.machine ? undefined : process.cwd()
+  const left = { olderThan, project: folder === undefined ? undefined : projectOf(folder) }
+  const branches = join(workspaces.folder, 'branches')
+  const { removed, kept } = await collectLeftovers(branches, { dryRun, ...left })
   const bytes = removed.reduce((sum, one) => sum + one.bytes, 0)
   const report = {
     dryRun,
     ...(freed && { store: freed }),
     branches: { folders: removed.length, bytes, kept: kept.length },
-    commands: commandsLeft(dryRun, olderThan),
-    temporary: await temporaryLeft(dryRun),
-    containers: await containersLeft(dryRun),
+    commands: commandsLeft(dryRun, olderThan, folder),
+    temporary: await temporaryLeft(dryRun, left),
+    containers: await containersLeft(dryRun, olderThan, folder),
     ...(options.files && { files: await pruneFiles(workspaces, options) }),
   }
   await workspaces.close()
@@ -116,14 +124,14 @@ async function pruneFiles(workspaces: Workspaces, options: Options): Promise<Non
 }
 
 /** Those that are young may be about to be ended by whoever resumes the run. */
-function commandsLeft(keep: boolean, olderThan: number): number {
-  const left = leftCommands(Math.max(olderThan, anHour))
+function commandsLeft(keep: boolean, olderThan: number, folder: string | undefined): number {
+  const left = leftCommands(Math.max(olderThan, anHour), folder)
   if (!keep) for (const pid of left) kill(pid)
   return left.length
 }
 
-async function temporaryLeft(keep: boolean): Promise<Report['temporary']> {
-  const folders = await leftFolders(tmpdir())
+async function temporaryLeft(keep: boolean, left: LeftBy): Promise<Report['temporary']> {
+  const folders = await leftFolders(tmpdir(), left)
   let bytes = 0
   for (const folder of folders) {
     bytes += await sizeOf(folder)
@@ -133,8 +141,8 @@ async function temporaryLeft(keep: boolean): Promise<Report['temporary']> {
 }
 
 /** Where there is no engine there is nothing of ours in it. */
-async function containersLeft(keep: boolean): Promise<number> {
-  return leftovers({ keep }).then(
+async function containersLeft(keep: boolean, olderThan: number, folder: string | undefined): Promise<number> {
+  return leftovers({ keep, olderThan, ...(folder !== undefined && { folder }) }).then(
     found => found.length,
     () => 0,
   )

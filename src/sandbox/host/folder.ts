@@ -2,7 +2,7 @@ import { lstatSync, mkdirSync, mkdtempSync, readdirSync, statSync } from 'node:f
 import { realpath } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { RathError, show } from '../../base/errors.ts'
-import { stateOfMark, thisMark } from '../workspace/fork/owner.ts'
+import { type LeftBy, projectOf, stateOfMark, thisMark } from '../workspace/fork/owner.ts'
 import { orNothing } from './or-nothing.ts'
 import { pathError } from './paths.ts'
 
@@ -20,23 +20,28 @@ export async function givenFolder(path: string): Promise<string> {
   })
 }
 
-/** A new folder that only this user may enter. The mark of this process in its name says whose leftovers it is. */
+/** A new folder that only this user may enter. The mark of this process and of its project in its name says whose leftovers it is. */
 export async function newFolder(base: string): Promise<string> {
-  return realpath(mkdtempSync(join(base, `openrath-${await thisMark()}-`)))
+  return realpath(mkdtempSync(join(base, `openrath-${await thisMark()}-${projectOf(process.cwd())}-`)))
 }
 
-/** Such folders of this user whose processes have ended without removing them. */
-export async function leftFolders(base: string): Promise<readonly string[]> {
+/** Such folders of this user whose processes have ended without removing them; of one project, where it is given. */
+export async function leftFolders(
+  base: string,
+  { project, olderThan = 0 }: LeftBy = {},
+): Promise<readonly string[]> {
   const left: string[] = []
   for (const name of readdirSync(base).sort()) {
-    const [, mark] = /^openrath-(\d+-[0-9a-f]{16})-\w{6}$/.exec(name) ?? []
-    if (mark === undefined || !isOwn(join(base, name))) continue
+    const [, mark, of] = /^openrath-(\d+-[0-9a-f]{16})(?:-([0-9a-f]{8}))?-\w{6}$/.exec(name) ?? []
+    if (mark === undefined || !isOwn(join(base, name), olderThan)) continue
+    if (project !== undefined && of !== project) continue
     if ((await stateOfMark(mark)) === 'gone') left.push(join(base, name))
   }
   return left
 }
 
-function isOwn(path: string): boolean {
+function isOwn(path: string, olderThan: number): boolean {
   const found = lstatSync(path, orNothing)
-  return found?.isDirectory() === true && found.uid === process.getuid?.()
+  if (found === undefined || found.mtimeMs > Date.now() - olderThan) return false
+  return found.isDirectory() && found.uid === process.getuid?.()
 }

@@ -1,10 +1,13 @@
 import { hostname } from 'node:os'
 import { newId } from '../../../base/ids.ts'
+import { projectOf } from '../../workspace/fork/owner.ts'
 
 /** Of every container and image of ours. */
 export const sandboxLabel = 'openrath.sandbox'
 const hostLabel = 'openrath.host'
 const pidLabel = 'openrath.pid'
+/** The folder that the process was started in, in a few letters. */
+export const projectLabel = 'openrath.project'
 /** What `attach` needs to know, and secrets are no part of. */
 export const specLabel = 'openrath.spec'
 
@@ -18,6 +21,7 @@ export function ownLabels(sandbox: string, spec: object): Record<string, string>
     [sandboxLabel]: sandbox,
     [hostLabel]: hostname(),
     [pidLabel]: String(process.pid),
+    [projectLabel]: projectOf(process.cwd()),
     [specLabel]: JSON.stringify(spec),
   }
 }

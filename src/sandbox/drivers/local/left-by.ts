@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readlinkSync } from 'node:fs'
+import { existsSync, readdirSync, readlinkSync, realpathSync } from 'node:fs'
 import { ageOf, endFound, environmentOf, findsAll, inheritedBy, markName } from './processes.ts'
 
 /**
@@ -9,9 +9,22 @@ export async function endLeftBy(process: number): Promise<void> {
   if (findsAll) await endFound(() => leftBy(process))
 }
 
-/** Commands that processes of this machine left which are no more, and that run for at least so many milliseconds. */
-export function leftCommands(olderThan: number): readonly number[] {
-  return findsAll ? leftBy('any').filter(pid => (ageOf(pid) ?? -1) >= olderThan) : []
+/**
+ * Commands that processes of this machine left which are no more, and that run for at least so many milliseconds; with a folder, only those that
+ * work in it or below.
+ */
+export function leftCommands(olderThan: number, folder?: string): readonly number[] {
+  if (!findsAll) return []
+  const old = leftBy('any').filter(pid => (ageOf(pid) ?? -1) >= olderThan)
+  return folder === undefined ? old : old.filter(pid => isIn(folder, pid))
+}
+
+function isIn(folder: string, pid: number): boolean {
+  try {
+    return `${readlinkSync(`/proc/${pid}/cwd`)}/`.startsWith(`${realpathSync.native(folder)}/`)
+  } catch {
+    return false
+  }
 }
 
 /** Those of one process, or of any that is no more. */

@@ -1,9 +1,10 @@
-import type { Stats } from 'node:fs'
+import { lstatSync, type Stats } from 'node:fs'
 import { lstat, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { newId } from '../../../base/ids.ts'
+import { orNothing } from '../../host/or-nothing.ts'
 import { removeFolder } from '../../host/remove-folder.ts'
-import { type Owner, parseOwner, stateOf, thisProcess } from './owner.ts'
+import { type LeftBy, type Owner, parseOwner, stateOf, thisProcess } from './owner.ts'
 
 /** What a process left that has ended without closing. */
 export interface Leftover {
@@ -43,9 +44,13 @@ export async function findLeftovers(root: string): Promise<readonly Leftover[]> 
 /** Removes what is surely nobody's, or only says what it would. */
 export async function collectLeftovers(
   root: string,
-  { dryRun = false }: { readonly dryRun?: boolean } = {},
+  { dryRun = false, project, olderThan = 0 }: { readonly dryRun?: boolean } & LeftBy = {},
 ): Promise<{ readonly removed: readonly Leftover[]; readonly kept: readonly Leftover[] }> {
-  const found = await findLeftovers(root)
+  const all = await findLeftovers(root)
+  const found = all.filter(({ path, owner }) => {
+    const isOf = project === undefined || owner?.project === project
+    return isOf && (lstatSync(path, orNothing)?.mtimeMs ?? 0) <= Date.now() - olderThan
+  })
   const removed = found.filter(({ state }) => state === 'gone')
   const kept = found.filter(({ state }) => state !== 'gone')
   if (!dryRun) for (const { path } of removed) await removeFolder(path)

@@ -1,3 +1,4 @@
+import { realpathSync } from 'node:fs'
 import { readFile, readlink } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { sha256 } from '../../../base/digest.ts'
@@ -14,10 +15,28 @@ export interface Owner {
   readonly boot: string
   readonly namespace: string
   readonly machine: string
+  /** The folder that it was started in, as `projectOf` tells it; missing for what older versions left. */
+  readonly project?: string
+}
+
+/** Tells the folder that programs are started in from another, in a few letters: whose leftovers something is. */
+export function projectOf(folder: string): string {
+  try {
+    return sha256(realpathSync.native(folder)).slice(0, 8)
+  } catch {
+    return sha256(folder).slice(0, 8)
+  }
+}
+
+/** Leftovers of one project only, and only those that nobody touched in the last milliseconds. */
+export interface LeftBy {
+  readonly project?: string | undefined
+  readonly olderThan?: number
 }
 
 export async function thisProcess(): Promise<Owner> {
-  return { pid: process.pid, start: (await startOf(process.pid)) ?? '', ...(await surroundings()) }
+  const start = (await startOf(process.pid)) ?? ''
+  return { pid: process.pid, start, ...(await surroundings()), project: projectOf(process.cwd()) }
 }
 
 /** `unknown` when it ran on another machine or in another container, whose processes cannot be seen from here. */
@@ -31,7 +50,7 @@ export async function stateOf(owner: Owner): Promise<'running' | 'gone' | 'unkno
 
 /** The same in a few letters, for the name of a folder that has no place for more. */
 export async function thisMark(): Promise<string> {
-  const { pid, start, ...place } = await thisProcess()
+  const { pid, start, project: _, ...place } = await thisProcess()
   return `${pid}-${digest(place)}${digest(start)}`
 }
 
@@ -49,10 +68,11 @@ function digest(value: Json): string {
 
 export function parseOwner(text: string): Owner | undefined {
   try {
-    const { pid, start, boot, namespace, machine } = JSON.parse(text) as Record<keyof Owner, unknown>
+    const { pid, start, boot, namespace, machine, project } = JSON.parse(text) as Record<keyof Owner, unknown>
     const texts = [start, boot, namespace, machine]
     if (!Number.isInteger(pid) || texts.some(value => typeof value !== 'string')) return undefined
-    return { pid, start, boot, namespace, machine } as Owner
+    const of = typeof project === 'string' ? { project } : {}
+    return { pid, start, boot, namespace, machine, ...of } as Owner
   } catch {
     return undefined
   }
