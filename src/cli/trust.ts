@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { RathError } from '../base/errors.ts'
 import { decisionsOf } from '../model/config.ts'
 import { type ConfigAnswer, keepAnswer, type ProjectConfig, projectConfig } from '../model/project-config.ts'
 import { processSurroundings } from '../model/surroundings.ts'
@@ -14,8 +15,14 @@ import { indent } from './text.ts'
 export async function askAboutConfig(output: Output): Promise<void> {
   const project = projectConfig(processSurroundings())
   if (project === undefined || project.answer !== undefined || !isAtTerminal(output)) return
-  const answer = await askFor(project, output)
-  if (answer !== undefined) answerWith(project, answer, output)
+  try {
+    const answer = await askFor(project, output)
+    if (answer !== undefined) answerWith(project, answer, output)
+  } catch (error) {
+    // One that cannot be used is in the way only of what needs it.
+    if (!(error instanceof RathError)) throw error
+    output.tell(`${error.message}\nIt is not used; rath trust --no uses your own config instead.`)
+  }
 }
 
 export function isAtTerminal(output: Output): boolean {

@@ -108,6 +108,12 @@ test('a provider that is named openai and leads elsewhere cannot even be agreed 
   const { status, stderr } = project.run({ args: ['trust', '--yes'], env })
   expect(status).toBe(1)
   expect(stderr).toMatch(/llm\.providers\.openai: is named like the kind openai.*127\.0\.0\.1:9/)
+  // It is in the way of nobody who names a model.
+  const args = ['chat', '--local', '-m', 'openai/gpt-5.5']
+  const own = { ...env, OPENAI_API_KEY: 'of-mine-0123' }
+  const { screen } = project.terminal(args, [['main> ', '/quit\r']], own)
+  expect(visible(screen)).toContain('It is not used; rath trust --no')
+  expect(visible(screen)).toContain('openai/gpt-5.5 at api.openai.com, by OPENAI_API_KEY')
 })
 
 test('code of your own is told the same, and needs no agreement for what it names itself', () => {
