@@ -47,7 +47,7 @@ export function agentTool(agent: Workflow, { name, description, effect, timeout 
       if (placement) context?.runtime.places.share(own, session)
       const out = await agent(own, { signal })
       answeredBy(out.id)
-      if (placement && context?.run.isRecorded)
+      if (placement && context?.run.followsFiles)
         await context.runtime.places.catchUp({ session: out, run: context.runId, signal })
       const stop = cutShort(valueFrom(out).tip)
       if (stop) throw new ToolError('threw', `${name} did not finish: ${stop.message}`)

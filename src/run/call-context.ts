@@ -52,6 +52,8 @@ export class CallContext implements RunContext {
   readonly #given: AbortSignal | undefined
   #abort: LinkedAbort | undefined
   #isOver = false
+  /** Calls inside it that work. They may outlive it: somebody failed beside them, or nobody waits for them. */
+  #inner = 0
 
   constructor(facts: CallFacts, outer: CallContext | undefined) {
     const { by, own, options } = facts
@@ -70,6 +72,7 @@ export class CallContext implements RunContext {
     if (own?.onEvent) this.events.listen(own.onEvent)
     if (options.onEvent) this.events.listen(options.onEvent)
     this.#outer = outer
+    if (outer) outer.#inner++
     this.#inRun = outer ? outer.#inRun : { cancellable: false }
     if (own?.signal || options.signal) this.#inRun.cancellable = true
     this.#own = own?.signal
@@ -99,7 +102,7 @@ export class CallContext implements RunContext {
   get signal(): AbortSignal {
     if (this.#abort) return this.#abort.signal
     this.#inRun.cancellable = true
-    this.#abort = this.#isOver
+    this.#abort = this.#isEnded
       ? new LinkedAbort()
       : new LinkedAbort(this.#outer?.signal, this.#own, this.#given)
     return this.#abort.signal
@@ -137,11 +140,24 @@ export class CallContext implements RunContext {
     )
   }
 
-  /** Nothing is told and nothing is listened to any more. */
+  /** Nothing is told any more, and nothing is listened to once no call inside it works: until then the end of the run ends those too. */
   end(): void {
     this.#isOver = true
-    this.#abort?.[Symbol.dispose]()
     this.events.end()
+    this.#unlink()
+  }
+
+  get #isEnded(): boolean {
+    return this.#isOver && this.#inner === 0
+  }
+
+  #unlink(): void {
+    if (!this.#isEnded) return
+    this.#abort?.[Symbol.dispose]()
+    const outer = this.#outer
+    if (outer === undefined) return
+    outer.#inner--
+    outer.#unlink()
   }
 }
 

@@ -41,7 +41,7 @@ export class Claims {
     const other = this.#nearest(key, left, asker)
     if (other === undefined) return { occurrence: left.next++ }
     const claim = this.#pop(key, other.queue, other.occurrence)
-    return { ...claim, moved: this.#record?.find(key, claim.occurrence) }
+    return { ...claim, moved: this.#record?.first(key, claim.occurrence) }
   }
 
   /** Its outcome was used: whatever was done inside it is used with it, and nobody asks for that any more. */

@@ -11,7 +11,7 @@ import { currentContext, type RunContext } from './context.ts'
 import { errorOf, failureOf } from './door.ts'
 import { insideOf } from './entry.ts'
 import { recordedFetch } from './recorded-fetch.ts'
-import { runInEffect, scopeIn } from './scope.ts'
+import { filesWereSeen, runInEffect, sawFiles, scopeIn } from './scope.ts'
 import { underWay } from './under-way.ts'
 
 export interface EffectOptions {
@@ -19,6 +19,8 @@ export interface EffectOptions {
   readonly effect?: Effect
   /** What it is asked from; by default what the workflow around it was called with. */
   readonly session?: Session
+  /** It depends on the files of that session: a run with `reuse` does it again when any of them has changed. */
+  readonly files?: boolean
 }
 
 /** What a `forward` is handed besides its session. Everything that comes from here is recorded, and the same in a replay. */
@@ -77,7 +79,7 @@ async function effectIn<T>(
   name: string,
   request: Json,
   work: () => T | Promise<T>,
-  { effect: rule = 'external', session = context.input }: EffectOptions,
+  { effect: rule = 'external', session = context.input, files = false }: EffectOptions,
   draw?: { readonly firstRequest: Json },
 ): Promise<T> {
   if (typeof name !== 'string' || name === '' || reserved.has(name)) {
@@ -89,6 +91,11 @@ async function effectIn<T>(
   checkEffect(rule, name)
   const light = draw !== undefined
   const isRepeatable = rule !== 'external' && rule !== 'workspace'
+  const { places } = context.runtime
+  const look = async () =>
+    session?.placement
+      ? await places.look({ session, run: context.runId, signal: context.signal })
+      : undefined
   let cause: unknown
   const passed = await underWay(context, () =>
     context.run.door.pass(
@@ -103,13 +110,27 @@ async function effectIn<T>(
         urgent: !light,
         light,
         isCancelled: () => context.aborted,
+        borrow: async outcome => {
+          const { sees } = outcome
+          const [seen] = sees ?? []
+          if (seen === undefined) return files ? undefined : outcome
+          return seen.op === 'tree' && seen.is !== null && seen.is === (await look()) ? outcome : undefined
+        },
       },
       async at => {
         try {
-          const working = runInEffect(context, insideOf(at), async () => work())
+          const tree = files ? ((await look()) ?? null) : undefined
+          let isSeen = false
+          const working = runInEffect(context, insideOf(at), async () => {
+            const result = await work()
+            isSeen = filesWereSeen()
+            return result
+          })
           // A call that is cancelled does not wait for what can be done again; of the rest it has to know how it ends.
           const result = await (isRepeatable && !light ? untilAbort(working, context.signal) : working)
-          return { value: result === undefined ? null : toJson(result, `the result of ${name}`) }
+          const value = result === undefined ? null : toJson(result, `the result of ${name}`)
+          if (tree === undefined && !isSeen) return { value }
+          return { value, sees: [{ op: 'tree', is: tree ?? null }] }
         } catch (error) {
           if (context.aborted || stopsRun(error)) throw error
           cause = error
@@ -118,6 +139,7 @@ async function effectIn<T>(
       },
     ),
   )
+  if (passed.sees) sawFiles()
   if (passed.error !== undefined) throw cause ?? errorOf(passed.error)
   return passed.value as T
 }

@@ -4,18 +4,23 @@ import type { ToolOutcome } from '../session/chunk.ts'
 import type { ToolEvidence, ToolRecord } from '../tool/tool-record.ts'
 import type { Capture } from './place/capture.ts'
 import type { Place } from './place/place.ts'
+import type { Sight } from './place/sight.ts'
 
 type Run = (sandbox?: () => Promise<Sandbox>) => Promise<ToolOutcome>
 
 /** Runs a tool and tells what its chunk says of it: the outcome, how long it took, and where it ran if it asked for a place. */
-export async function perform(run: Run, open: (() => Promise<Place>) | undefined): Promise<ToolRecord> {
+export async function perform(
+  run: Run,
+  open: (() => Promise<Place>) | undefined,
+  sight: Sight,
+): Promise<ToolRecord> {
   let place: Place | undefined
   const refused = new Refusal()
   const watched =
     open &&
     (async () => {
       place = await refused.kept(open())
-      return place.sandbox
+      return sight.watch(place.sandbox)
     })
   const start = performance.now()
   const outcome = await run(watched)
@@ -28,10 +33,10 @@ export async function perform(run: Run, open: (() => Promise<Place>) | undefined
 }
 
 /** The same for one that may change files, and what it changed. */
-export async function performCaptured(run: Run, capture: Capture): Promise<ToolRecord> {
+export async function performCaptured(run: Run, capture: Capture, sight: Sight): Promise<ToolRecord> {
   const start = performance.now()
   const refused = new Refusal()
-  const outcome = await capture.run(() => run(() => refused.kept(capture.sandbox())))
+  const outcome = await capture.run(() => run(async () => sight.watch(await refused.kept(capture.sandbox()))))
   const durationMs = performance.now() - start
   refused.throw()
   const evidence = await evidenceOf(capture)

@@ -51,6 +51,11 @@ export class RunRecord {
     return found
   }
 
+  /** The same as it was first asked for. */
+  first(key: string, occurrence: number): JournalEntry | undefined {
+    return this.#byName.get(nameOf({ key, occurrence }))
+  }
+
   /** Every effect that was asked for with this key. */
   withKey(key: string): readonly JournalEntry[] {
     return this.#byKey.get(key) ?? []

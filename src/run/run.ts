@@ -1,7 +1,7 @@
 import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
-import type { Json, JsonObject } from '../base/json.ts'
+import { canonicalJson, type Json, type JsonObject } from '../base/json.ts'
 import { version } from '../base/version.ts'
 import type { Model, ModelAnswer } from '../model/spec.ts'
 import type { Session } from '../session/session.ts'
@@ -11,7 +11,7 @@ import { type Door, type Doubt, LiveDoor } from './door.ts'
 import { askedIn, isInside, outcomeIn } from './entry.ts'
 import { Journal, usualLease } from './journal.ts'
 import type { RunRecord } from './record.ts'
-import { filesAfterTurn, type TurnName, wasCutOff } from './turn-files.ts'
+import { filesAfterTurn, type LentFiles, lentFiles, type TurnName, wasCutOff } from './turn-files.ts'
 import { keptDoubt, needsReview, Reviews } from './unfinished.ts'
 
 /** How a run is begun that is not simply a new one; see `runtime.run`, `resume` and `replay`. */
@@ -75,6 +75,7 @@ export class Run {
   #data: JsonObject
   /** What may be on record under another name, for a person to look at. */
   readonly #doubts: Doubt[] = []
+  readonly #starting = new Map<string, Promise<void>>()
   #opening: Promise<Journal> | undefined
   #journal: Journal | undefined
   #active = 0
@@ -120,6 +121,33 @@ export class Run {
     return this.#setup.door !== undefined
   }
 
+  /** It takes outcomes from another run, and has none of its own yet. */
+  get isBorrowing(): boolean {
+    const { record, lender, door } = this.#setup
+    return lender !== undefined && record === undefined && door === undefined
+  }
+
+  /** Before it works in a place, the files that belong to what is on record are brought there. What is borrowed brings its own. */
+  get followsFiles(): boolean {
+    return this.isRecorded && !this.isBorrowing
+  }
+
+  /** Once for each placement, before anything is looked at there, in a run that borrows: with the files that the other run began with and left. */
+  startOver(session: Session, start: (files: LentFiles) => Promise<void>): Promise<void> {
+    const { lender } = this.#setup
+    if (!this.isBorrowing || lender === undefined || session.placement === undefined) return Promise.resolve()
+    const place = canonicalJson([session.placement.backend, session.placement.spec ?? null])
+    let starting = this.#starting.get(place)
+    if (starting === undefined) {
+      starting = lender().then(async record => {
+        const files = await lentFiles(record, await this.#facts.store())
+        if (files) await start(files)
+      })
+      this.#starting.set(place, starting)
+    }
+    return starting
+  }
+
   /** It goes on with outcomes of its own on record. */
   get isResumed(): boolean {
     return this.#setup.record !== undefined
@@ -133,9 +161,8 @@ export class Run {
 
   /** The files after those calls of a turn that are on record, where they are not `from`, which the session knows. */
   async filesAfter(turn: TurnName, from: Digest | undefined): Promise<ToolEvidence | undefined> {
-    const { record, lender } = this.#setup
-    const known = record ?? (await lender?.())
-    return known && filesAfterTurn(known, turn, from)
+    const { record } = this.#setup
+    return record && filesAfterTurn(record, turn, from)
   }
 
   serve(model: Model, answered: { readonly answer: ModelAnswer } | undefined): void {

@@ -61,6 +61,10 @@ interface Inside {
   readonly scope: Scope
   /** The session that its answer comes from. */
   session?: string
+  /** The effect around this one. */
+  readonly outer: Inside | undefined
+  /** Something inside it depended on files. */
+  sawFiles?: boolean
 }
 
 const effects = new AsyncLocalStorage<Inside>()
@@ -70,7 +74,7 @@ const effects = new AsyncLocalStorage<Inside>()
  * record they are not made again, and nothing else may count on them.
  */
 export function runInEffect<T>(holder: object, sample: string, work: () => T): T {
-  return effects.run({ holder, scope: new Scope(sample) }, work)
+  return effects.run({ holder, scope: new Scope(sample), outer: effects.getStore() }, work)
 }
 
 /** The scope of code that runs in `holder`: that of the effect it is inside of, or the call's own. */
@@ -83,6 +87,16 @@ export function scopeIn(holder: { readonly scope: Scope }): Scope {
 export function answeredBy(session: string): void {
   const inside = effects.getStore()
   if (inside) inside.session = session
+}
+
+/** Says, inside an effect, that what is done there depended on files. So does then what is around it. */
+export function sawFiles(): void {
+  for (let inside = effects.getStore(); inside; inside = inside.outer) inside.sawFiles = true
+}
+
+/** Whether something inside the effect around this code has said so. */
+export function filesWereSeen(): boolean {
+  return effects.getStore()?.sawFiles === true
 }
 
 /** What the effect around this code has said so far. */

@@ -10,10 +10,12 @@ import type { Effect, Tool } from '../tool/spec.ts'
 import type { ToolRecord } from '../tool/tool-record.ts'
 import { cleanDigest } from './clean-digest.ts'
 import type { RunContext } from './context.ts'
-import { type Asked, askerOf, insideOf } from './entry.ts'
+import { type Asked, askerOf, insideOf, type Lending, type Outcome, type Seen } from './entry.ts'
 import { perform, performCaptured } from './perform.ts'
 import type { Place } from './place/place.ts'
-import { answeringSession, runInEffect, scopeIn } from './scope.ts'
+import type { Visit } from './place/places.ts'
+import { Sight, stillSeen } from './place/sight.ts'
+import { answeringSession, filesWereSeen, runInEffect, sawFiles, scopeIn } from './scope.ts'
 import type { TurnName } from './turn-files.ts'
 
 /** One turn's calls at the door. */
@@ -33,22 +35,35 @@ export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn)
   const { tracing, places } = context.runtime
   // Before it is written down that the call is about to be made: one that is refused here was not cut off in anything.
   if (changes(tool) && !context.run.isReplayed) places.check({ session, run: context.runId })
-  const asking = asked('tool', call, turn, {
-    rule: ruleOf(tool, turn),
-    urgent: changes(tool),
-    facts: tool.sandboxed ? sandboxed : undefined,
-  })
+  const asking = {
+    ...asked('tool', call, turn, {
+      rule: ruleOf(tool, turn),
+      urgent: changes(tool),
+      facts: tool.sandboxed ? sandboxed : undefined,
+      // An agent is not taken as a whole: what is done inside it is, as far as that still holds.
+      own: tool.resumable,
+    }),
+    borrow: (outcome: Outcome, lender: Lending) => borrowTool(outcome, lender, tool, turn),
+  }
   const name = { session, asker: askerOf(asking) }
   let cutOff: ToolRecord | undefined
   try {
-    const { value, isRecorded } = await context.run.door.pass(asking, async at => {
+    const { value, isRecorded, sees } = await context.run.door.pass(asking, async at => {
+      const sight = new Sight()
+      let seenInside = false
       const perform = () =>
-        runInEffect(context, insideOf(at), async () => withSession(await work(call, run, turn, name)))
+        runInEffect(context, insideOf(at), async () => {
+          const record = withSession(await work(call, run, turn, name, sight))
+          seenInside = filesWereSeen()
+          return record
+        })
       const record = await (tracing ? tracing.tool(call, session, context, at, perform) : perform())
-      if (!wasCancelled(record, context)) return { value: record as unknown as Json }
+      const sees = seenInside ? unknownFiles : sight.seen(record.evidence?.before)
+      if (!wasCancelled(record, context)) return { value: record as unknown as Json, ...(sees && { sees }) }
       cutOff = record
       throw cancelledError(context.signal)
     })
+    if (sees) sawFiles()
     if (isRecorded) tracing?.recorded()
     return value as unknown as ToolRecord
   } catch (error) {
@@ -59,22 +74,34 @@ export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn)
 }
 
 /** Runs a tool for real. */
-function work(call: PreparedCall, run: RunTool, turn: ToolTurn, name: TurnName): Promise<ToolRecord> {
+function work(
+  call: PreparedCall,
+  run: RunTool,
+  turn: ToolTurn,
+  name: TurnName,
+  sight: Sight,
+): Promise<ToolRecord> {
   const isOnFiles = changes(call.tool) && turn.session.placement !== undefined
-  return isOnFiles ? workOnFiles(call, run, turn, name) : perform(run, turn.open)
+  if (isOnFiles) return workOnFiles(call, run, turn, name, sight)
+  const { open } = turn
+  const begun = open && (() => startOver(turn).then(open))
+  return perform(run, begun, sight)
 }
 
 /** In a run that goes on, the files that belong to what is on record are put back first. */
 async function workOnFiles(
   { tool }: PreparedCall,
   run: RunTool,
-  { session, context, signal }: ToolTurn,
+  turn: ToolTurn,
   name: TurnName,
+  sight: Sight,
 ): Promise<ToolRecord> {
+  const { context } = turn
   const { places } = context.runtime
-  const visit = { session, run: context.runId, signal }
+  const visit = visitOf(turn)
   const { run: current } = context
-  const putAway = current.isRecorded
+  if (tool.resumable !== true) await startOver(turn)
+  const putAway = current.followsFiles
     ? await places.follow(visit, {
         // What it calls inside follows by itself, and knows better.
         isOuter: tool.resumable === true,
@@ -82,8 +109,71 @@ async function workOnFiles(
         after: tree => current.filesAfter(name, tree),
       })
     : undefined
-  const record = await performCaptured(run, places.capture(visit))
+  const record = await performCaptured(run, places.capture(visit), sight)
   return putAway === undefined ? record : { ...record, evidence: { ...record.evidence, putAway } }
+}
+
+/** Depends on files that nobody can look at again in the same way. */
+const unknownFiles: readonly Seen[] = Object.freeze([{ op: 'tree', is: null }])
+
+/**
+ * The outcome of a call in another run, if what it saw is still so; its files are put where it had put them. A call that only wrote files
+ * also counts when they are there already as it left them.
+ */
+async function borrowTool(
+  outcome: Outcome,
+  lender: Lending,
+  tool: Tool,
+  turn: ToolTurn,
+): Promise<Outcome | undefined> {
+  const { session, context } = turn
+  const record = outcome.value as unknown as ToolRecord
+  const { evidence } = record
+  if (outcome.sees === undefined) return lender.rule === 1 && session.placement ? undefined : outcome
+  const { placement } = session
+  if (placement === undefined || evidence?.ranOn?.backend !== placement.backend) return undefined
+  const { places } = context.runtime
+  const visit = visitOf(turn)
+  await startOver(turn)
+  const place = await places.open(visit)
+  const { files } = place.sandbox
+  const now = () => places.look(visit)
+  const { before, tree } = evidence
+  if (!changes(tool)) return (await stillSeen(outcome.sees, files, now)) ? outcome : undefined
+  const found = await now()
+  if (before === undefined || tree === undefined || found === undefined) return undefined
+  if (before === found) {
+    if (tree !== found) await places.restore(visit, tree)
+    return outcome
+  }
+  if (evidence.moreFiles || outcome.sees.some(({ op }) => op === 'tree')) return undefined
+  const wrote = new Set(evidence.files?.map(({ path }) => path))
+  const differs = await place.files?.changes(tree, found).catch(() => undefined)
+  if (differs === undefined || differs.some(({ path }) => wrote.has(path))) return undefined
+  const others = outcome.sees.filter(look => !('path' in look && wrote.has(place.relative(look.path) ?? '')))
+  if (!(await stillSeen(others, files, now))) return undefined
+  const { files: _, ...rest } = evidence
+  const there = { ...record, evidence: { ...rest, before: found, tree: found } }
+  return { ...outcome, value: there as unknown as Json } as Outcome
+}
+
+/**
+ * Before a run that borrows first looks at the files of a placement: if they are as the other run left them, they become what it began with. Else
+ * somebody has changed them since, and they are taken as they are.
+ */
+function startOver(turn: ToolTurn): Promise<void> {
+  const { run, runtime } = turn.context
+  const { places } = runtime
+  return run.startOver(turn.session, async ({ began, left }) => {
+    const root = places.inPlacedFolder(visitOf(turn))
+    if ((await places.look(root)) !== left) return
+    await places.restore(root, began)
+    turn.context.notes.push({ kind: 'note', name: 'files-put-away', data: { tree: left } })
+  })
+}
+
+function visitOf({ session, context, signal }: ToolTurn): Visit {
+  return { session, run: context.runId, signal }
 }
 
 /** The record of an agent's work leads to the session it worked on. */

@@ -1,6 +1,7 @@
 import type { Digest } from '../base/digest.ts'
-import type { Session } from '../session/session.ts'
-import type { JournalEntry } from '../store/spec.ts'
+import { foldAt } from '../session/chain.ts'
+import { type Session, valueFrom } from '../session/session.ts'
+import type { JournalEntry, Store } from '../store/spec.ts'
 import type { ToolEvidence, ToolRecord } from '../tool/tool-record.ts'
 import { type Asker, askedIn, outcomeIn, stateIn } from './entry.ts'
 import type { RunRecord } from './record.ts'
@@ -53,6 +54,24 @@ function callsOf({ session, asker }: TurnName, record: RunRecord): JournalEntry[
     if (known === undefined || score > known.score) calls.set(place, { entry, score })
   }
   return [...calls.values()].map(({ entry }) => entry)
+}
+
+/** The files that a run which is borrowed from began with, and those that it left. */
+export interface LentFiles {
+  readonly began: Digest
+  readonly left: Digest
+}
+
+/** Undefined when it changed none. */
+export async function lentFiles(record: RunRecord, store: Store): Promise<LentFiles | undefined> {
+  const { output } = await store.runs.get(record.run)
+  const left = output === null ? undefined : foldAt(valueFrom(await store.sessions.get(output)).tip).tree
+  for (const entry of left === undefined ? [] : record.effects()) {
+    const value = entry.kind === 'tool' && (outcomeIn(entry)?.value as unknown as ToolRecord | undefined)
+    const began = value ? value.evidence?.before : undefined
+    if (began !== undefined) return began === left ? undefined : { began, left: left as Digest }
+  }
+  return undefined
 }
 
 /** Whether something was cut off that changes files, so that they may be half-written. */

@@ -11,7 +11,8 @@ import type { JoinedFiles, JoinRequest } from '../../session/files.ts'
 import { workedIn } from '../../session/fold.ts'
 import { identityOf } from '../../session/identity.ts'
 import { isPlacedFolder, type Lane, placedLane, rootLane } from '../../session/lane.ts'
-import { type Session, valueFrom } from '../../session/session.ts'
+import { onLane } from '../../session/lineage.ts'
+import { type Session, sessionOf, valueFrom } from '../../session/session.ts'
 import type { ToolEvidence } from '../../tool/tool-record.ts'
 import { Capture } from './capture.ts'
 import { Holder } from './hold.ts'
@@ -219,6 +220,26 @@ export class Places {
     copies.#workspaces = this.#workspaces
     copies.#scratch = { began }
     return copies
+  }
+
+  /** The tree of a session's place as it is now; undefined where no files are kept. */
+  async look(visit: Visit): Promise<Digest | undefined> {
+    const { files, hold } = await this.open(visit)
+    if (files === undefined) return undefined
+    const holder = new Holder()
+    await holder.take(hold)
+    try {
+      return await files.alone(alone => alone.look())
+    } finally {
+      holder.release()
+    }
+  }
+
+  /** The same in the folder itself that the session was placed in, whatever branch it is on. */
+  inPlacedFolder({ session, ...rest }: Visit): Visit {
+    const value = valueFrom(session)
+    const lane = placedLane(laneOf(session))
+    return { ...rest, session: sessionOf({ ...value, lineage: onLane(value.lineage, lane || undefined) }) }
   }
 
   /** Brings the files of a session's place to a tree, the one that the session knows by default. Returns what was there. */

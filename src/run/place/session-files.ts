@@ -55,6 +55,8 @@ async function passJoin(request: JoinRequest, context: Around): Promise<JoinedFi
       sample: scopeIn(context).sample,
       rule: 'workspace',
       by: context.by,
+      // Joining again is what puts the files there.
+      own: true,
       urgent: true,
     },
     async () => {
