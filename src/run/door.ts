@@ -34,6 +34,8 @@ export interface Door {
   recall(asked: Asked): Outcome | undefined
   /** Makes what a request names by digest readable again. */
   define(digest: string, value: () => Json): void
+  /** Resolves when no external effect is under way any more: how each ended is on record then. */
+  quiet(): Promise<void>
 }
 
 /** An effect that is about to be performed. */
@@ -88,6 +90,7 @@ export class LiveDoor implements Door {
   readonly #options: LiveDoorOptions
   readonly #claims: Claims
   readonly #defined = new Set<string>()
+  readonly #external = new Set<Promise<Passed>>()
   #journal: Journal | undefined
   #lender: Promise<Lender> | undefined
   /** Counts whatever passes, so that somebody who waits knows whether the run still moves. */
@@ -99,7 +102,20 @@ export class LiveDoor implements Door {
     this.#claims = new Claims(options.record)
   }
 
-  async pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
+  pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
+    const passing = this.#pass(given, perform)
+    if (given.rule !== 'external') return passing
+    this.#external.add(passing)
+    const gone = () => void this.#external.delete(passing)
+    passing.then(gone, gone)
+    return passing
+  }
+
+  async quiet(): Promise<void> {
+    while (this.#external.size > 0) await Promise.allSettled(this.#external)
+  }
+
+  async #pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
     this.#moves++
     const opened = this.#options.open()
     const journal = opened instanceof Promise ? await opened : opened

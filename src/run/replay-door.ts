@@ -84,6 +84,9 @@ export class ReplayDoor implements Door {
     return recalled(asked, this.#options.record, this.#claims)
   }
 
+  /** It does nothing to the world. */
+  async quiet(): Promise<void> {}
+
   async pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
     const { record, mode, store } = this.#options
     if (this.divergence) throw divergedError(this.divergence)

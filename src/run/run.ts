@@ -250,9 +250,13 @@ export class Run {
     const isWaiting =
       (this.#parked.size > 0 && error.code === 'run-waiting') ||
       (this.#doubts.length > 0 && error.code === 'needs-review')
-    // What was not asked about goes on to its end; after any other failure it is stopped.
+    // What was not asked about goes on to its end. After any other failure everything is stopped, but an external effect that is under way
+    // may happen all the same: how it ends is on record before anybody is asked to look, or resumes.
     if (isWaiting) await this.#idle()
-    else this.#facts.cancel(error)
+    else {
+      this.#facts.cancel(error)
+      await this.door.quiet()
+    }
     const told = this.#stopped ?? (isWaiting ? this.#waiting() : error)
     if (told !== error && error.session !== undefined) told.session = error.session
     const journal = await this.#opening?.catch(() => undefined)

@@ -2,7 +2,11 @@ import { describe, expect, it } from 'vitest'
 import { RathError } from '../../src/base/errors.ts'
 import { Agent } from '../../src/flow/agent.ts'
 import { Sequential } from '../../src/flow/sequential.ts'
+import { Workflow } from '../../src/flow/workflow.ts'
 import type { Model, ModelContext } from '../../src/model/spec.ts'
+import type { ForwardContext } from '../../src/run/effect.ts'
+import { createRuntime } from '../../src/run/runtime.ts'
+import type { Session } from '../../src/session/session.ts'
 import { tool } from '../../src/tool/tool.ts'
 import { agentWith, ask, callsEcho, echo, eventsOf, failureOf, kinds, store } from './make.ts'
 
@@ -160,5 +164,37 @@ describe('an error', () => {
       ['store-unreachable', 'nobody is there'],
       ['store-unreachable', 'nobody is there'],
     ])
+  })
+
+  it('in one branch waits until an external effect of another has ended, and a resume does not do that again', async () => {
+    const sent = Promise.withResolvers<void>()
+    let mails = 0
+    let isAway = true
+    class Shop extends Workflow {
+      async forward(session: Session, context: ForwardContext) {
+        const mail = context.effect('mail', { to: 'ann' }, async () => {
+          sent.resolve()
+          // Later than the failure beside it.
+          for (let turns = 0; turns < 50; turns++) await new Promise(setImmediate)
+          mails++
+          return 'sent'
+        })
+        const charge = sent.promise.then(() => {
+          if (isAway) throw new Error('the bank is away')
+        })
+        const [receipt] = await Promise.all([mail, charge])
+        return session.user(receipt)
+      }
+    }
+    const runtime = createRuntime({ store })
+    const pending = runtime.run(new Shop(), ask())
+    await expect(pending).rejects.toThrow('the bank is away')
+    expect(mails).toBe(1)
+    expect((await store.runs.journal(pending.runId)).map(({ outcome }) => outcome)).toMatchObject([
+      { value: 'sent' },
+    ])
+    isAway = false
+    expect((await runtime.resume(pending.runId, new Shop())).chunks.at(-1)?.text).toBe('sent')
+    expect(mails).toBe(1)
   })
 })
