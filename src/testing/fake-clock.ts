@@ -13,6 +13,9 @@ export interface FakeClock extends Disposable {
 /** How finely time passes: work that a timer starts may set the next one, and that one counts from when it was set. */
 const mostSteps = 200
 
+/** How many turns of the event loop work that is under way gets to set its timers before time passes; a busy store pauses for some. */
+const settlingTurns = 20
+
 let isHeld = false
 
 /**
@@ -41,7 +44,7 @@ export function fakeClock(start: number | Date = 0): FakeClock {
         throw new RathError('invalid-argument', `Time passes in whole milliseconds from 0, not ${show(ms)}.`)
       }
       const step = Math.ceil(ms / mostSteps)
-      await turn()
+      for (let i = 0; i < settlingTurns; i++) await turn()
       for (let left = ms; left > 0; left -= step) {
         mock.timers.tick(Math.min(step, left))
         await turn()
