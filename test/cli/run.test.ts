@@ -250,6 +250,32 @@ export default new Agent('Send.', {
   expect(settled.stdout).toContain('a receipt')
 })
 
+test('what may be on record under another name is shown beside it, and a person says which it is', () => {
+  const program = (prompt: string, last: string) => `import { appendFileSync } from 'node:fs'
+import { Agent, Sequential, tool } from 'openrath'
+import { scripted } from 'openrath/testing'
+const send = tool({ name: 'send', description: 'Sends.', input: { type: 'object' }, effect: 'external', run: () => (appendFileSync('sent.txt', 'x'), 'a receipt') })
+const sender = new Agent('${prompt}', {
+  name: 'sender',
+  tools: [send],
+  model: scripted(({ messages }) => (messages.at(-1)?.role === 'tool' ? 'Sent.' : { text: '${prompt}', toolCalls: [{ name: 'send' }] })),
+})
+export default new Sequential(sender, new Agent('Sum up.', { name: 'last', model: scripted(() => (${last})) }))
+`
+  const project = new Project({ 'send.ts': program('Send.', '{ error: { status: 400 } }') })
+  expect(project.rath('run', 'send.ts', 'go').status).toBe(1)
+  project.write('send.ts', program('Send it.', "'Done.'"))
+  const resumed = project.rath('resume', 'last')
+  expect(resumed.status, resumed.stderr).toBe(3)
+  expect(resumed.stderr).toContain('is about to be done, and is not on record')
+  const [, same] = /--same (\S+), or/.exec(resumed.stderr) ?? []
+  expect(project.rath('approve', 'last').stdout).toMatch(/ended with .*a receipt/)
+  const settled = project.rath('approve', 'last', '--same', same ?? '', '--resume')
+  expect(settled.status, settled.stderr).toBe(0)
+  expect(settled.stdout).toContain('Done.')
+  expect(project.read('sent.txt')).toBe('x')
+})
+
 test('a run that was begun with a policy is not resumed without it', () => {
   const project = new Project({
     'agent.ts': `import { Agent } from 'openrath'
