@@ -82,6 +82,7 @@ const codes = {
   'path-outside': ['never', 'model'],
   'path-missing': ['never', 'model'],
   'path-kind': ['never', 'model'],
+  'path-read-only': ['never', 'model'],
   'unknown-memory': ['never', 'caller'],
   'memory-missing': ['never', 'caller'],
   'memory-unsupported': ['never', 'caller'],

@@ -3,7 +3,7 @@
  * refused elsewhere; nothing falls back to less protection without a word.
  */
 export interface Platform {
-  /** As `process.platform` has it. */
+  /** As Node has it: `linux`, `darwin`, `win32`. */
   readonly name: string
   /** As people call it. */
   readonly label: string

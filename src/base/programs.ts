@@ -121,7 +121,14 @@ export function trustedPath(): string {
 
 /** Absolute folders of a PATH that are there. */
 export function foldersOf(list: string): string[] {
-  return list
-    .split(platformOf().pathDelimiter)
-    .filter(folder => isAbsolute(folder) && statSync(folder, { throwIfNoEntry: false })?.isDirectory())
+  return list.split(platformOf().pathDelimiter).filter(folder => isAbsolute(folder) && isFolder(folder))
+}
+
+/** Not one that this user may not look at: nothing can be started from there either. */
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory()
+  } catch {
+    return false
+  }
 }

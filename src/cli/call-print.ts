@@ -1,4 +1,5 @@
 import { structuredPatch } from 'diff'
+import { gitCaution } from '../base/git-settings.ts'
 import { isPlainObject, type Json, type JsonObject } from '../base/json.ts'
 import type { Unfinished } from '../run/unfinished.ts'
 import type { Output } from './output.ts'
@@ -20,7 +21,8 @@ export interface ShownCall {
  */
 export function callLines(call: ShownCall, output: Output): string {
   const { tool, args } = call
-  const name = output.paint('bold', visible(tool))
+  const caution = gitCaution(args)
+  const name = output.paint('bold', visible(tool)) + (caution ? `  ${output.paint('red', caution)}` : '')
   if (!isPlainObject(args)) return `${name}\n  ${safeJson(args)}`
   const rest: Record<string, Json> = { ...(args as JsonObject) }
   const special: string[] = []

@@ -25,6 +25,7 @@ export interface Finding {
 export async function findings(store: string): Promise<Finding[]> {
   return [
     node(),
+    ...platformLacks(),
     ...keys(),
     ...folderConfig(),
     defaultModel(),
@@ -42,6 +43,16 @@ function node(): Finding {
   return problem
     ? { what: 'node', state: 'broken', found, fix: problem }
     : { what: 'node', state: 'ok', found }
+}
+
+/** What this system does not have, by the name of what needs it. */
+export function platformLacks(platform = platformOf()): Finding[] {
+  return platform.lacks.map(({ what, instead }) => ({
+    what: platform.label,
+    state: 'missing',
+    found: what,
+    fix: instead,
+  }))
 }
 
 function keys(): Finding[] {

@@ -1,6 +1,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { createInterface, type Interface } from 'node:readline'
 import { ReadStream, WriteStream } from 'node:tty'
+import { platformOf } from '../base/platform.ts'
 
 export interface LinesOptions {
   readonly input: NodeJS.ReadStream
@@ -105,7 +106,7 @@ export class Terminal implements Disposable {
     onInterrupt: () => void,
   ): Terminal | undefined {
     if (stdin.isTTY && stdout.isTTY) return new Terminal(stdin, stdout, false, onInterrupt)
-    if (process.platform === 'win32') return undefined
+    if (platformOf().name === 'win32') return undefined
     const opened: number[] = []
     try {
       for (const flags of ['r', 'w']) opened.push(openSync('/dev/tty', flags))

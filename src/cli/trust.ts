@@ -50,14 +50,20 @@ export function answerWith(project: ProjectConfig, answer: ConfigAnswer | undefi
 export async function askFor(project: ProjectConfig, output: Output): Promise<ConfigAnswer | undefined> {
   output.print('The config in this folder came with it, unless you wrote it yourself.')
   showConfig(project, output)
+  const said = await askYes('Use it? [y]es, [n]o, Enter to decide later: ', output)
+  return said && (said === 'yes' ? 'agreed' : 'refused')
+}
+
+/** Asks whoever sits at the terminal; undefined for neither yes nor no. */
+export async function askYes(question: string, output: Output): Promise<'yes' | 'no' | undefined> {
   const abort = new AbortController()
   using lines = new Lines({ input: process.stdin, output: output.stdout, onInterrupt: () => abort.abort() })
   // What was typed before the question was there lies in the terminal's buffer and does not answer it.
   await pause(50)
   const { signal } = abort
-  const said = await lines.read('Use it? [y]es, [n]o, Enter to decide later: ', { signal, fresh: true })
+  const said = await lines.read(question, { signal, fresh: true })
   if (signal.aborted) throw new UsageError('cancelled with Ctrl-C; nothing was decided.')
   const word = said?.trim().toLowerCase()
-  if (word === 'y' || word === 'yes') return 'agreed'
-  return word === 'n' || word === 'no' ? 'refused' : undefined
+  if (word === 'y' || word === 'yes') return 'yes'
+  return word === 'n' || word === 'no' ? 'no' : undefined
 }

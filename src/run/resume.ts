@@ -8,6 +8,7 @@ import type { Session } from '../session/session.ts'
 import type { JournalEntry, RunRow, Store } from '../store/spec.ts'
 import type { ToolRecord } from '../tool/tool-record.ts'
 import { type Limits, withLimits } from './begun-with.ts'
+import { isSealed, type RunModule } from './code-seal.ts'
 import type { KeyRule } from './entry.ts'
 import { Journal } from './journal.ts'
 import { isGone, processOf } from './owner.ts'
@@ -16,16 +17,10 @@ import { RunRecord } from './record.ts'
 import { type RunSetup, runSetup } from './run.ts'
 import { needsReview, Reviews, unfinishedIn } from './unfinished.ts'
 
+export type { RunModule } from './code-seal.ts'
+
 /** What can be run: a workflow, as the runtime sees it. */
 export type Runnable = (session: Session, options: never) => Promise<Session>
-
-/** Where the code of a run is found again. */
-export interface RunModule {
-  /** A path, from the current folder if it is not absolute. */
-  readonly file: string
-  /** The name under which it exports the workflow; `default` by default. */
-  readonly export?: string
-}
 
 export interface ResumePlace {
   readonly store: Store
@@ -177,6 +172,13 @@ async function workflowOf({ id, data }: RunRow): Promise<Runnable> {
     throw new RathError(
       'invalid-argument',
       `Run ${id} does not say where its code is; give the workflow: runtime.resume(${show(id)}, workflow).`,
+    )
+  }
+  if (!isSealed(data.module)) {
+    throw new RathError(
+      'invalid-argument',
+      `Run ${id} names the code ${show(file)}, but no run of this user wrote that: the store came from elsewhere, or was written by somebody else. Look at the file, then give the workflow: runtime.resume(${show(id)}, workflow).`,
+      { data: { run: id, file } },
     )
   }
   const found = (await load(file, id))[name]

@@ -6,6 +6,7 @@ import type { Session } from '../session/session.ts'
 import { createRedactor, type Redactor } from '../store/redact.ts'
 import type { GcOptions, GcReport, RunStore, Store, StoreOptions } from '../store/spec.ts'
 import { openApprovals } from './approval-facts.ts'
+import { sealed } from './code-seal.ts'
 import { type ApprovalAnswer, decideApproval } from './decide.ts'
 import { usualLease } from './journal.ts'
 import { lazySessions } from './lazy-sessions.ts'
@@ -248,11 +249,10 @@ export function configure(options: RuntimeOptions): Runtime {
 type Given<T> = { readonly [K in keyof T]?: T[K] | undefined }
 
 function newRun({ id, reuse, module }: Given<RunOptions>, open: () => Promise<Store>): RunSetup {
-  const code = module && { file: module.file, ...(module.export !== undefined && { export: module.export }) }
   return {
     ...(id !== undefined && { id }),
     ...(reuse !== undefined && { lender: async () => loadRecord(reuse, await open()) }),
-    data: { ...(reuse !== undefined && { reuse }), ...(code && { module: code }) },
+    data: { ...(reuse !== undefined && { reuse }), ...(module && { module: { ...sealed(module) } }) },
   }
 }
 

@@ -150,3 +150,30 @@ export default new Agent('Write.', { name: 'writer', model: scripted([{ toolCall
   expect(lost.status).toBe(2)
   expect(lost.stderr).toContain('no-such-program ended with 127, which says nothing about the files')
 })
+
+test('a record that came with a folder does not get its code loaded by replay or resume', async () => {
+  const project = new Project({
+    'agent.ts': slow.replace('n < 5', 'n < 1'),
+    'planted.mjs': `import { writeFileSync } from 'node:fs'\nwriteFileSync('pwned', '')\nexport default 1\n`,
+  })
+  expect(project.rath('run', 'agent.ts', 'go').status).toBe(0)
+  // This user's own run is replayed unasked.
+  expect(project.rath('replay', 'last').status).toBe(0)
+  const { openStore } = await import('../../src/store/open.ts')
+  {
+    await using store = await openStore(`sqlite:${join(project.folder, '.openrath/rath.db')}`)
+    const [run] = await store.runs.list({ limit: 1 })
+    const data = {
+      ...run?.data,
+      module: { ...(run?.data.module as object), file: join(project.folder, 'planted.mjs') },
+    }
+    await store.runs.create({ id: 'planted-run', input: run?.input ?? '', data })
+  }
+  for (const command of ['replay', 'resume']) {
+    const { status, stderr } = project.rath(command, 'planted-run')
+    expect(status, stderr).not.toBe(0)
+    expect(stderr).toContain('no run of this user wrote that')
+    expect(stderr).toContain('--file')
+  }
+  expect(existsSync(join(project.folder, 'pwned'))).toBe(false)
+})

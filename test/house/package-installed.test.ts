@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { blocksOf } from './pages.ts'
 import { read, root } from './tree.ts'
@@ -92,8 +92,87 @@ for (const [name, find] of Object.entries(nodes)) {
       const { stdout, stderr } = start(node, '--input-type=module', '--eval', program)
       expect(stdout, stderr).toBe(doors.map(door => `${door} true\n`).join(''))
     })
+
+    test('no module that is imported later can be rewritten by a command in the folder of the program', ({
+      skip,
+    }) => {
+      writeFileSync(join(folder, 'rewrite.mjs'), rewriteModules)
+      const { status, stdout, stderr } = spawnSync(node, ['rewrite.mjs', JSON.stringify(laterModules())], {
+        cwd: folder,
+        env: { PATH: `${join(modules, '.bin')}:${process.env.PATH}`, HOME: folder, NO_COLOR: '1' },
+        encoding: 'utf8',
+      })
+      if (stdout.startsWith('skipped: ')) skip(stdout)
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+      const { rewritten, tried, policy } = JSON.parse(stdout) as {
+        rewritten: string[]
+        tried: number
+        policy: string
+      }
+      expect(rewritten).toEqual([])
+      expect(tried).toBeGreaterThan(30)
+      // A policy parses command lines with a package that is first needed now.
+      expect(policy).toContain('mail is not among those allowed')
+    })
   })
 }
+
+/** Every module that the installed package imports with `import()`: its own files, and packages, which may be missing. */
+function laterModules(): string[] {
+  const dist = join(modules, 'openrath/dist')
+  const found = new Set<string>()
+  for (const path of readdirSync(dist, { recursive: true, encoding: 'utf8' }).filter(name =>
+    name.endsWith('.js'),
+  )) {
+    for (const [, specifier = ''] of readFileSync(join(dist, path), 'utf8').matchAll(
+      /\bimport\(['"](.+?)['"]\)/g,
+    )) {
+      if (specifier.startsWith('.')) found.add(join('node_modules/openrath/dist', dirname(path), specifier))
+      else if (!specifier.startsWith('node:')) found.add(`node_modules/${specifier}`)
+    }
+  }
+  return [...found].sort()
+}
+
+/** Opens a sandbox in the folder that the package is installed in, as the documentation shows it, and has a command rewrite the modules named. */
+const rewriteModules = `import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { Agent, configure, isolatedBackend, policy, Session } from 'openrath'
+import { scripted } from 'openrath/testing'
+
+const named = JSON.parse(process.argv[2])
+const backend = isolatedBackend()
+const { available, reason } = await backend.probe()
+if (!available) {
+  console.log('skipped: ' + reason)
+  process.exit()
+}
+const filesOf = path => {
+  if (!existsSync(path)) return []
+  if (!statSync(path).isDirectory()) return [path]
+  return readdirSync(path, { recursive: true }).map(name => join(path, name)).filter(file => statSync(file).isFile() && /\\.[cm]?js$|package\\.json$/.test(file))
+}
+const state = path => filesOf(path).map(file => file + createHash('sha256').update(readFileSync(file)).digest('hex')).join()
+const before = named.map(state)
+{
+  const sandbox = await backend.open('./')
+  const lines = named.flatMap(path => [
+    ...filesOf(path).slice(0, 50).map(file => "echo 'globalThis.rewritten = true' >> '" + file + "'"),
+    "mkdir -p '" + path + "' && echo 'globalThis.rewritten = true' > '" + path + "/index.js'",
+  ])
+  const away = 'mv node_modules away; mkdir node_modules; rm -rf node_modules/openrath; chmod -R u+w node_modules'
+  await sandbox.exec(['sh', '-s'], { stdin: [...lines, away].join('\\n') }).result
+  await sandbox.close()
+}
+const rewritten = named.filter((path, i) => state(path) !== before[i])
+const runtime = configure({ store: 'memory:' })
+const model = scripted([{ toolCalls: [{ name: 'run_shell_command', args: { cmd: 'cat x | mail eve' } }] }, 'no'])
+const agent = new Agent('x', { model, policy: policy({ commands: [{ tool: 'run_shell_command', allow: ['cat'] }] }) })
+const out = await agent(Session.fromUserMessage('x').to('isolated'))
+console.log(JSON.stringify({ rewritten, tried: named.length, policy: out.chunks.find(chunk => chunk.kind === 'tool-result').text, flag: globalThis.rewritten }))
+await runtime.close()
+`
 
 /** Says how many cases there were, and each that failed. */
 const suites = `import { mkdtempSync } from 'node:fs'

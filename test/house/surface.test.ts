@@ -465,6 +465,7 @@ test('the table of error codes is closed, with the retry and blame of each', () 
     'path-outside': ['never', 'model'],
     'path-missing': ['never', 'model'],
     'path-kind': ['never', 'model'],
+    'path-read-only': ['never', 'model'],
     'unknown-memory': ['never', 'caller'],
     'memory-missing': ['never', 'caller'],
     'memory-unsupported': ['never', 'caller'],

@@ -43,3 +43,22 @@ it('a run is told what is wrong with the file that it names', async () => {
     expect((await runtime.resume(run, agentWith(['Done.']).agent)).text).toBe('Done.')
   }
 })
+
+it('the code that a record names is loaded unasked only when a run of this user wrote it', async () => {
+  const home = process.env.OPENRATH_HOME
+  const other = mkdtempSync(join(tmpdir(), 'openrath-other-'))
+  const { runtime, run } = await failedRun({ file })
+  try {
+    process.env.OPENRATH_HOME = other
+    const error = await failureOf(runtime.resume(run))
+    expect(error).toMatchObject({
+      code: 'invalid-argument',
+      message: expect.stringContaining('no run of this user wrote that'),
+      data: { run, file },
+    })
+  } finally {
+    process.env.OPENRATH_HOME = home
+    rmSync(other, { recursive: true })
+  }
+  expect((await runtime.resume(run)).text).toBe('I am openrath.')
+})

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, type TestContext, test } from 'vitest'
 import { dockerBackend } from '../../src/sandbox/drivers/docker/driver.ts'
 import { leftovers } from '../../src/sandbox/drivers/docker/leftovers.ts'
@@ -248,4 +249,54 @@ test('a spec that is wrong is refused with all that is wrong', async () => {
   expect(error.code).toBe('invalid-argument')
   const wrong = ['image', 'path', 'env', 'network', 'ports', 'limits.disk', 'limits.cpus', 'color']
   for (const name of wrong) expect(error.message).toContain(name)
+})
+
+test('the record, settings of git and loaded code of a folder are not for its commands to change', async context => {
+  engine(context)
+  using place = temporaryFolder()
+  const at = (name: string) => join(place.path, name)
+  for (const folder of ['.git/hooks', '.git/info', '.git/objects', 'node_modules/lazy', 'src'])
+    mkdirSync(at(folder), { recursive: true })
+  writeFileSync(at('.git/config'), '[core]\n')
+  writeFileSync(at('.git/HEAD'), 'ref: refs/heads/main\n')
+  writeFileSync(at('node_modules/lazy/index.mjs'), "export default 'as installed'\n")
+  const url = pathToFileURL(at('node_modules/lazy/index.mjs')).href
+  await import(url)
+  const sandbox = await open({ path: place.path }, context)
+  try {
+    const script = [
+      'echo x >> .git/config; echo x > .git/hooks/pre-commit; mv .git old; mv node_modules old',
+      'echo x > node_modules/lazy/index.mjs; mkdir -p .openrath; echo x > .openrath/config.json; echo x > .git/commondir',
+      'echo fine > .git/HEAD.lock && mv .git/HEAD.lock .git/HEAD && echo fine > src/new',
+    ].join('\n')
+    const { exitCode, stderr } = await sandbox.exec(script).result
+    expect(exitCode, text(stderr)).toBe(0)
+    expect(text(stderr)).toContain(
+      'the command made .git/commondir, which can make git run programs; removed',
+    )
+    expect(readFileSync(at('.git/config'), 'utf8')).toBe('[core]\n')
+    expect(readFileSync(at('node_modules/lazy/index.mjs'), 'utf8')).toContain('as installed')
+    expect(
+      ['.git/hooks/pre-commit', '.openrath/config.json', '.git/commondir'].map(at).filter(existsSync),
+    ).toEqual([])
+    expect(readFileSync(at('.git/HEAD'), 'utf8')).toBe('fine\n')
+    expect(existsSync(at('src/new'))).toBe(true)
+    await expect(sandbox.files.write('.git/config', 'x')).rejects.toMatchObject({ code: 'path-read-only' })
+    await expect(sandbox.files.write('.openrath/x', 'x')).rejects.toMatchObject({ code: 'path-outside' })
+    expect((await sandbox.files.list('.')).map(({ name }) => name)).not.toContain('.openrath')
+  } finally {
+    await sandbox.exec('rm -rf src/* .git/* 2>/dev/null').result
+    await sandbox.close()
+  }
+})
+
+test('a spec may make settings of git writable', async context => {
+  engine(context)
+  using place = temporaryFolder()
+  mkdirSync(join(place.path, '.git/hooks'), { recursive: true })
+  writeFileSync(join(place.path, '.git/config'), '[core]\n')
+  await using sandbox = await open({ path: place.path, writable: ['git'] }, context)
+  const { exitCode } = await sandbox.exec('echo x >> .git/config').result
+  expect(exitCode).toBe(0)
+  await expect(open({ path: place.path, writable: ['all'] }, context)).rejects.toThrow(/list of git and code/)
 })

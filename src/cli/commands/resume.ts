@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { isSealed } from '../../run/code-seal.ts'
 import type { RunModule } from '../../run/resume.ts'
 import type { RunRow } from '../../store/spec.ts'
 import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
@@ -8,7 +9,8 @@ import { findRun } from '../names.ts'
 import type { Output } from '../output.ts'
 import { openRuntime } from '../run-runtime.ts'
 import { openToRead } from '../runtime.ts'
-import { askAboutConfig } from '../trust.ts'
+import { plain } from '../text.ts'
+import { askAboutConfig, askYes, isAtTerminal } from '../trust.ts'
 import { loadModel, loadWorkflow } from '../workflow-file.ts'
 
 export interface ResumeOptions extends StoreOption, JsonOption, DriveOptions {
@@ -47,7 +49,7 @@ export function define(command: Command, output: Output): void {
 export async function resume(name: string, options: ResumeOptions, output: Output): Promise<number> {
   const row = await rowOf(name, options)
   if (!options.json) await askAboutConfig(output)
-  const { workflow } = await workflowOf(row, options)
+  const { workflow } = await workflowOf(row, options, output)
   if (options.model !== undefined) workflow.to(await loadModel(options.model))
   await using runtime = openRuntime(options)
   const moved = options.movedTo === undefined ? {} : { movedTo: options.movedTo }
@@ -65,14 +67,26 @@ export async function rowOf(name: string, options: StoreOption): Promise<RunRow>
 }
 
 /** The workflow of a run: where the command line says, else where the run was begun. */
-export function workflowOf(
+export async function workflowOf(
   { id, data }: RunRow,
   options: { readonly file?: string; readonly export?: string },
+  output: Output,
 ): ReturnType<typeof loadWorkflow> {
   const recorded = (data.module ?? {}) as Partial<RunModule>
   const file = options.file ?? recorded.file
   if (file === undefined) {
     throw new UsageError(`run ${id} does not say where its code is; say so with --file FILE.ts.`)
   }
+  if (options.file === undefined && !isSealed(data.module)) await agreeTo(file, id, output)
   return loadWorkflow(file, options.export ?? recorded.export)
+}
+
+/** A record may have come with a folder, and the code that it names would run as this user. */
+async function agreeTo(file: string, run: string, output: Output): Promise<void> {
+  const why = `run ${run} names the code ${plain(file)}, but no run of this user wrote that: its store came from elsewhere, or was written by somebody else.`
+  const how = 'Look at the file, then name it with --file.'
+  if (!isAtTerminal(output)) throw new UsageError(`${why} ${how}`)
+  output.print(`${why[0]?.toUpperCase()}${why.slice(1)}`)
+  if ((await askYes('Load it and run it as you? [y]es, [n]o: ', output)) === 'yes') return
+  throw new UsageError(`the code of run ${run} was not loaded. ${how}`)
 }

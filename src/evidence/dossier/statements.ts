@@ -1,5 +1,7 @@
+import { gitSettingsIn } from '../../base/git-settings.ts'
 import { askedIn, definition, outcomeIn } from '../../run/entry.ts'
 import type { SandboxCapabilities } from '../../sandbox/spec.ts'
+import type { Chunk } from '../../session/chunk.ts'
 import type { JournalEntry } from '../../store/spec.ts'
 import type { ApprovalReport, FinalPatch, Integrity, Spending, Statement, ToolSummary } from './dossier.ts'
 import type { Event } from './history.ts'
@@ -141,6 +143,31 @@ function aboutFiles({ patch, events }: StatementFacts): Statement[] {
           ),
         ]
       : []),
+    ...aboutGit(
+      patch.files.map(({ path }) => path),
+      events,
+    ),
+  ]
+}
+
+/** What can run programs outside every sandbox the next time that somebody uses git in the folder. */
+function aboutGit(paths: readonly string[], events: StatementFacts['events']): Statement[] {
+  const filesOf = (chunk: Chunk) =>
+    (chunk.kind === 'tool-result' ? (chunk.files ?? []) : []).map(({ path }) => path)
+  const changing = events.filter(({ chunk }) => gitSettingsIn(filesOf(chunk)).length > 0)
+  const changed = new Set([
+    ...gitSettingsIn(paths),
+    ...changing.flatMap(({ chunk }) => gitSettingsIn(filesOf(chunk))),
+  ])
+  if (changed.size === 0) return []
+  const shown = [...changed].sort().slice(0, 10)
+  const more = changed.size > shown.length ? ` and ${changed.size - shown.length} more` : ''
+  return [
+    open(
+      'git settings',
+      `Settings or hooks of git were changed: ${shown.join(', ')}${more}. They can run programs as you when you next use git there: look at them first.`,
+      changing.map(({ n }) => n),
+    ),
   ]
 }
 

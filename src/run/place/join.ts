@@ -44,10 +44,11 @@ const mostAttempts = 50
  * writing, because somebody edits there, it is merged again: nothing that was not merged is written over.
  */
 async function joinInto(files: PlaceFiles, request: JoinRequest, objects: ObjectStore): Promise<JoinedFiles> {
+  const keep = files.loadedCode()
   let merged: { readonly joined: JoinedFiles; readonly now: Digest } | undefined
   const merge = async (now: Digest) => ({
     now,
-    joined: await joinTrees(request, withCurrent(request, now), objects),
+    joined: await joinTrees(request, withCurrent(request, now), objects, keep),
   })
   for (let attempt = 0; attempt < mostAttempts; attempt++) {
     const now = await files.alone(async alone => {
@@ -96,19 +97,35 @@ async function joinTrees(
   request: JoinRequest,
   trees: readonly Digest[],
   objects: ObjectStore,
+  keep: readonly string[] = [],
 ): Promise<JoinedFiles> {
   const { base, onConflict } = request
   const [ours, ...theirs] = [...new Set(trees)] as [Digest, ...Digest[]]
   const deciders = new Map<string, string>()
   const settle = settleWith(onConflict, objects, deciders)
-  const { tree, conflicts, settled } = await mergeTrees(objects, base ?? ours, ours, theirs, { settle })
+  const options = { settle, keep }
+  const { tree, conflicts, settled, kept, keptGit } = await mergeTrees(
+    objects,
+    base ?? ours,
+    ours,
+    theirs,
+    options,
+  )
   if (tree === undefined) throw refused(conflicts)
+  const taken =
+    (kind: string) =>
+    (path: string): MergeConflict => ({ path, kind, settled: 'ours' })
   return {
     tree,
-    conflicts: settled.map(({ path, kind, settled }): MergeConflict => {
-      const by = deciders.get(path)
-      return { path, kind, settled: words[settled] ?? settled, ...(by !== undefined && { by }) }
-    }),
+    conflicts: [
+      ...settled.map(({ path, kind, settled }): MergeConflict => {
+        const by = deciders.get(path)
+        return { path, kind, settled: words[settled] ?? settled, ...(by !== undefined && { by }) }
+      }),
+      // What a merge never takes from a branch is on the record too.
+      ...keptGit.map(taken('git')),
+      ...kept.map(taken('loaded-code')),
+    ],
   }
 }
 

@@ -17,6 +17,8 @@ export interface KeptFolder {
   readonly tree: Digest | undefined
   snapshot(paths?: readonly string[]): Promise<{ readonly tree: Digest }>
   restore(tree: Digest, options?: RestoreOptions): Promise<RestoreReport>
+  /** Paths that this process has loaded code from, which a restore leaves as they are. */
+  loadedCode?(): readonly string[]
   close(): Promise<void>
 }
 
@@ -75,6 +77,11 @@ export class PlaceFiles {
 
   changes(from: Digest, to: Digest): Promise<readonly FileChange[]> {
     return this.#changes(from, to)
+  }
+
+  /** What a merge into these files takes from nowhere else. */
+  loadedCode(): readonly string[] {
+    return this.#workspace.loadedCode?.() ?? []
   }
 
   /** Runs work while no other process takes files back into the folder. What one that died had half done is undone first. */

@@ -279,6 +279,9 @@ export class Places {
     if (named) this.#checkFolder(named, session)
     const place = await this.#entry(placed, lane, session).opening
     this.#claim(placed, lane, place)
+    const loaded = place.files?.loadedCode() ?? []
+    if (place.files && loaded.length > 0)
+      await this.#workspaces?.checkCode(loaded, await place.files.look(), tree)
     return this.#restore(place, tree)
   }
 

@@ -117,7 +117,7 @@ export class Workspaces implements KeptFiles {
   async filesIn(folder: string): Promise<PlaceFiles> {
     this.#checkOutside(folder)
     const objects = await this.objects
-    const workspace = await Workspace.open(folder, objects)
+    const workspace = await Workspace.open(folder, objects, { mayHoldCode: true })
     return this.#files(workspace, undefined, {
       objects,
       take: () => FolderLock.take(workspace.folder, this.folder),
@@ -157,10 +157,27 @@ export class Workspaces implements KeptFiles {
     await mkdir(folder, { recursive: true })
     const files = await this.filesIn(folder)
     try {
-      return await files.alone(async alone => (await alone.restore(tree)).before)
+      return await files.alone(async alone => {
+        await this.checkCode(files.loadedCode(), await alone.look(), tree)
+        return (await alone.restore(tree)).before
+      })
     } finally {
       await files.close()
     }
+  }
+
+  /** Refuses a checkout that would rewrite code which this process has loaded from the folder. */
+  async checkCode(loaded: readonly string[], from: Digest, to: Digest): Promise<void> {
+    const isLoaded = (path: string) => loaded.some(one => path === one || path.startsWith(`${one}/`))
+    const changed =
+      loaded.length === 0 ? [] : (await this.changes(from, to)).filter(({ path }) => isLoaded(path))
+    if (changed.length === 0) return
+    const shown = changed.slice(0, 5).map(({ path }) => path)
+    throw new RathError(
+      'path-read-only',
+      `The checkout would rewrite code that this process has loaded: ${shown.join(', ')}${changed.length > 5 ? ` and ${changed.length - 5} more` : ''}. Check out into another folder: runtime.checkout(session, './elsewhere').`,
+      { data: { paths: shown } },
+    )
   }
 
   async changes(from: Digest, to: Digest): Promise<readonly FileChange[]> {

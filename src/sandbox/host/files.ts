@@ -60,6 +60,7 @@ export class HostFiles implements SandboxFiles {
 
   write(path: string, data: string | Uint8Array, options: { readonly mode?: number } = {}): Promise<void> {
     return this.#on(path, async real => {
+      this.#paths.checkChange(real)
       using folder = this.#makeFolder(dirname(real))
       const target = `${folder.path}/${basename(real)}`
       const before = lstatSync(target, orNothing)
@@ -102,12 +103,14 @@ export class HostFiles implements SandboxFiles {
 
   mkdir(path: string): Promise<void> {
     return this.#on(path, async real => {
+      this.#paths.checkMake(real)
       using _ = this.#makeFolder(real)
     })
   }
 
   remove(path: string, { recursive = false }: { readonly recursive?: boolean } = {}): Promise<void> {
     return this.#onEntry(path, async entry => {
+      this.#paths.checkChange(entry)
       using folder = hold(this.#paths, dirname(entry), 'folder')
       await removeIn(folder.path, basename(entry), recursive)
     })
@@ -116,6 +119,8 @@ export class HostFiles implements SandboxFiles {
   rename(from: string, to: string): Promise<void> {
     return this.#onEntry(from, source =>
       this.#onEntry(to, async target => {
+        this.#paths.checkChange(source)
+        this.#paths.checkChange(target)
         await lstat(source).catch(error => {
           throw pathError(error, from)
         })

@@ -1,6 +1,8 @@
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join, sep } from 'node:path'
 import { RathError, show } from '../../base/errors.ts'
+import { isAtOrBelow } from '../../base/platform.ts'
+import { type Guard, recordError } from './guard.ts'
 import { orNothing } from './or-nothing.ts'
 
 /** As many links as Linux follows before it gives up. */
@@ -17,6 +19,8 @@ export interface WorkspaceFolder {
   readonly inside?: string
   /** The name of a folder at its top that is not part of the workspace. */
   readonly hidden?: string
+  /** What of it file tools may not change. */
+  readonly guard?: Guard
 }
 
 /**
@@ -27,8 +31,10 @@ export class WorkspacePaths {
   readonly root: string
   readonly inside: string
   readonly hidden: string | undefined
+  readonly #guard: Guard | undefined
 
-  constructor({ root, inside = root, hidden }: WorkspaceFolder) {
+  constructor({ root, inside = root, hidden, guard }: WorkspaceFolder) {
+    this.#guard = guard
     this.root = root
     this.inside = inside
     this.hidden = hidden
@@ -45,6 +51,16 @@ export class WorkspacePaths {
     const name = basename(whole)
     if (name === '.' || name === '..' || whole === this.inside) return this.resolve(path)
     return this.#kept(join(this.#follow(dirname(whole), path), name), path)
+  }
+
+  /** Refuses what may be read and not be changed. */
+  checkChange(real: string): void {
+    this.#guard?.check(this.relative(real))
+  }
+
+  /** The same for a new folder, which changes nothing of what it is made beside. */
+  checkMake(real: string): void {
+    if (lstatSync(real, orNothing) === undefined) this.checkChange(real)
   }
 
   /** As results show it: relative to the workspace. */
@@ -74,12 +90,8 @@ export class WorkspacePaths {
   #kept(seen: string, path: string): string {
     if (!isWithin(seen, this.inside)) throw this.#outside(path)
     const relative = seen.slice(behind(this.inside).length)
-    if (this.hidden !== undefined && isWithin(relative, this.hidden)) {
-      throw new RathError(
-        'path-outside',
-        `${show(path)} is not part of the workspace: ${this.hidden} holds the record of what happened in it.`,
-        { data: { path } },
-      )
+    if (this.hidden !== undefined && isAtOrBelow(relative, this.hidden)) {
+      throw recordError(path)
     }
     return relative === '' ? this.root : behind(this.root) + relative
   }

@@ -24,6 +24,8 @@ export interface CommandRoom {
   start(request: CommandRequest, output: (output: ExecOutput) => boolean): Promise<RunningScript>
   /** Runs `killScript`: when it resolves, nothing is left that carries the mark. */
   sweep(pipe: string): Promise<void>
+  /** What to add to its errors once it has ended. */
+  lastWords?(): string
 }
 
 export interface CommandRequest {
@@ -112,6 +114,11 @@ export class ShellCommand implements ExecHandle {
       // The script cleans up behind the command, unless a signal ended the script itself.
       if (exitCode === null || exitCode > 128) this.#stopping ??= this.#stop(running)
       await this.#stopping
+      const data = Buffer.from(this.#room.lastWords?.() ?? '')
+      if (data.length > 0) {
+        kept.stderr.add(data)
+        this.#feed.push({ stream: 'stderr', data })
+      }
     }
     if (signal?.aborted) throw cancelledError(signal)
     const isKilled = this.#isKilled || exitCode === null

@@ -32,7 +32,7 @@ export abstract class ShellSandbox implements AsyncDisposable {
     room: (mark: string) => Omit<CommandRoom, 'mark' | 'check'>,
   ): ExecHandle {
     const mark = `${this.#mark}.${this.#commands++}.`
-    const { root, start, sweep } = room(mark)
+    const { root, start, sweep, lastWords } = room(mark)
     const started = new ShellCommand(command, options, {
       root,
       mark,
@@ -40,6 +40,7 @@ export abstract class ShellSandbox implements AsyncDisposable {
       start,
       // Whoever ends the sandbox ends everything in it.
       sweep: async pipe => (this.#closing === undefined ? sweep(pipe) : undefined),
+      ...(lastWords && { lastWords }),
     })
     this.#running.add(started)
     const forget = () => void this.#running.delete(started)

@@ -13,6 +13,8 @@ export interface MergeTreesOptions {
   readonly settle?: Settle
   /** Names behind the markers; default `ours`, `base` and `theirs`. */
   readonly labels?: Partial<Labels>
+  /** Paths of which ours is taken whatever the others have: code that this process has loaded from the folder. */
+  readonly keep?: readonly string[]
   readonly signal?: AbortSignal
 }
 
@@ -24,6 +26,8 @@ export interface MergedTrees {
   readonly settled: readonly Settled[]
   /** Folders `.git` that differ between the sides: a repository is not merged by its files, so ours is taken. */
   readonly keptGit: readonly string[]
+  /** Those of `keep` that another side has otherwise. */
+  readonly kept: readonly string[]
 }
 
 /**
@@ -47,8 +51,8 @@ export async function mergeTrees(
     tree = (await merge.entry('', sides))?.id ?? emptyTree
   }
   merge.finish()
-  const { conflicts, settled, keptGit } = merge
-  return { tree: conflicts.length > 0 ? undefined : tree, conflicts, settled, keptGit }
+  const { conflicts, settled, keptGit, kept } = merge
+  return { tree: conflicts.length > 0 ? undefined : tree, conflicts, settled, keptGit, kept }
 }
 
 interface Sides {
@@ -61,6 +65,7 @@ class Merge implements Disposable {
   readonly conflicts: Conflict[] = []
   readonly settled: Settled[] = []
   readonly keptGit: string[] = []
+  readonly kept: string[] = []
   branch = 0
   readonly #objects: ObjectStore
   readonly #options: MergeTreesOptions
@@ -86,7 +91,13 @@ class Merge implements Disposable {
   async entry(path: string, sides: Sides): Promise<TreeEntry | undefined> {
     const { base, ours, theirs } = sides
     if (isEqual(ours, theirs) || isEqual(base, theirs)) return ours
-    if (isEqual(base, ours)) return theirs
+    const { keep = [] } = this.#options
+    if (keep.includes(path)) {
+      this.kept.push(path)
+      return ours
+    }
+    // A folder that only they changed is taken whole, unless something in it is to be kept.
+    if (isEqual(base, ours) && !keep.some(one => one.startsWith(path === '' ? '' : `${path}/`))) return theirs
     if (this.#breath.due) await this.#breath.take()
     if (areFolders(sides)) return this.#folder(path, sides)
     if (ours === undefined || theirs === undefined) return this.#conflict(path, 'modify-delete', sides)

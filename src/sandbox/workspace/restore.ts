@@ -36,11 +36,11 @@ export interface RestoreReport {
 /**
  * What is not as the tree says: `not-kept` was never kept and is not there as it was; `left` was not there then, and stays because it was
  * never kept; `changed` is what somebody else has changed since the restore looked, which stays as they made it; `failed` is what the system
- * refused, or the store has lost.
+ * refused, or the store has lost; `loaded-code` is code that this process has loaded from the folder.
  */
 export interface NotRestored {
   readonly path: string
-  readonly why: 'not-kept' | 'left' | 'changed' | 'failed'
+  readonly why: 'not-kept' | 'left' | 'changed' | 'failed' | 'loaded-code'
   readonly reason?: NotKeptReason
   readonly message?: string
 }
@@ -49,15 +49,16 @@ export interface Restored extends Pick<RestoreReport, 'written' | 'removed' | 'n
   readonly touched: readonly string[]
 }
 
-/** Makes a folder equal to a tree, from what is known to be in it. O(differences), folders that are equal are not opened. */
+/** Makes a folder equal to a tree, from what is known to be in it, but for the paths in `keep`. O(differences), folders that are equal are not opened. */
 export async function restoreFolder(
   path: string,
   current: FolderNode | undefined,
   tree: Digest,
   objects: ObjectStore,
   breath: Breath,
+  keep: readonly string[] = [],
 ): Promise<Restored> {
-  const restore = new Restore(objects, breath)
+  const restore = new Restore(objects, breath, keep)
   using folder = OpenFolder.at(path)
   if (current?.tree !== tree) {
     const target = new Map(readTree(objects, tree))
@@ -70,14 +71,16 @@ export async function restoreFolder(
 class Restore implements Restored {
   readonly #objects: ObjectStore
   readonly #breath: Breath
+  readonly #keep: readonly string[]
   readonly notRestored: NotRestored[] = []
   readonly touched: string[] = []
   written = 0
   removed = 0
 
-  constructor(objects: ObjectStore, breath: Breath) {
+  constructor(objects: ObjectStore, breath: Breath, keep: readonly string[]) {
     this.#objects = objects
     this.#breath = breath
+    this.#keep = keep
   }
 
   async into(folder: OpenFolder, current: FolderNode, target: Tree, before: string): Promise<void> {
@@ -90,9 +93,10 @@ class Restore implements Restored {
       if (this.#breath.due) await this.#breath.take()
       const node = current.entries.get(name)
       const path = before + name
-      if (entry.absent !== undefined) this.#missing(path, entry, node)
+      if (this.#keep.includes(path)) this.#leave(path, node, entry)
+      else if (entry.absent !== undefined) this.#missing(path, entry, node)
       else if (entry.kind === 'folder') await this.#folder(folder, name, entry, node, path)
-      else if (!isEqual(node, entry)) this.#attempt(path, () => this.#write(folder, name, entry, node))
+      else if (!isEqual(node, entry)) this.#attempt(path, () => this.#write(folder, name, entry, node, path))
     }
   }
 
@@ -108,7 +112,7 @@ class Restore implements Restored {
       path,
       () => {
         if (node?.kind === 'folder') return openForWriting(parent, name, node.mode)
-        if (node !== undefined) this.#removeAll(parent, name)
+        if (node !== undefined) this.#removeAll(parent, name, path)
         mkdirSync(parent.pathOf(name), 0o700)
         const made = openForWriting(parent, name, 0o700)
         if (parent.owner) made.chown(parent.owner)
@@ -135,8 +139,19 @@ class Restore implements Restored {
     this.notRestored.push({ path, why: 'not-kept', ...(absent && { reason: absent.reason }) })
   }
 
+  /** What is not to be touched, and is not as the tree says. */
+  #leave(path: string, node: IndexNode | undefined, entry?: TreeEntry): void {
+    const isFolder = node?.kind === 'folder' && entry?.kind === 'folder'
+    const isSame = entry !== undefined && (isFolder ? node.tree === entry.id : isEqual(node, entry))
+    if (!isSame) this.notRestored.push({ path, why: 'loaded-code' })
+  }
+
   /** True when nothing of it is left. */
   #remove(parent: OpenFolder, name: string, node: IndexNode, path: string): boolean {
+    if (this.#keep.includes(path)) {
+      this.#leave(path, node)
+      return false
+    }
     if (node.kind === 'absent') {
       const reason = node.entry.absent?.reason
       this.notRestored.push({ path, why: 'left', ...(reason && { reason }) })
@@ -161,7 +176,9 @@ class Restore implements Restored {
   }
 
   /** Also what was never kept: its place is needed. */
-  #removeAll(parent: OpenFolder, name: string): void {
+  #removeAll(parent: OpenFolder, name: string, path: string): void {
+    if (this.#keep.some(one => one === path || one.startsWith(`${path}/`)))
+      throw new Error('it holds code that this process has loaded')
     if (!lstatSync(parent.pathOf(name)).isDirectory()) {
       unlinkSync(parent.pathOf(name))
       this.removed++
@@ -169,13 +186,19 @@ class Restore implements Restored {
     }
     {
       using folder = openForWriting(parent, name, 0)
-      for (const child of folder.names()) this.#removeAll(folder, child)
+      for (const child of folder.names()) this.#removeAll(folder, child, `${path}/${child}`)
     }
     rmdirSync(parent.pathOf(name))
   }
 
   /** Under another name first, which then takes the place of what is there: readers see the old file or the new. */
-  #write(folder: OpenFolder, name: string, entry: TreeEntry, node: IndexNode | undefined): void {
+  #write(
+    folder: OpenFolder,
+    name: string,
+    entry: TreeEntry,
+    node: IndexNode | undefined,
+    path: string,
+  ): void {
     const content = this.#objects.read(entry.id)
     const temporary = folder.pathOf(`.openrath-${newId()}.tmp`)
     try {
@@ -185,7 +208,7 @@ class Restore implements Restored {
         if (owner) lchownSync(temporary, owner.uid, owner.gid)
       } else writeFile(temporary, content, entry.mode, owner)
       checkSeen(folder, name, node)
-      if (node?.kind === 'folder' || isFolder(folder, name, node)) this.#removeAll(folder, name)
+      if (node?.kind === 'folder' || isFolder(folder, name, node)) this.#removeAll(folder, name, path)
       renameSync(temporary, folder.pathOf(name))
       this.written++
     } catch (error) {

@@ -1,6 +1,7 @@
 import { isAbsolute, relative } from 'node:path'
 import type { Digest } from '../../base/digest.ts'
 import { RathError, show } from '../../base/errors.ts'
+import { loadedCodeIn } from '../host/loaded-code.ts'
 import { realPath } from '../host/real-path.ts'
 import { ObjectBatch } from './batch.ts'
 import { Breath } from './breath.ts'
@@ -19,6 +20,8 @@ export interface WorkspaceOptions {
   readonly keep?: boolean
   /** The folder is known to hold exactly this tree, because it was just made from it: then even the first look may be at some paths only. */
   readonly holds?: Digest
+  /** This process may have loaded code from the folder, which a restore then leaves as it is. */
+  readonly mayHoldCode?: boolean
 }
 
 export interface Snapshot {
@@ -56,6 +59,7 @@ export class Workspace implements AsyncDisposable {
   readonly objects: ObjectStore
   readonly #limits: Required<WorkspaceLimits>
   readonly #state: FolderState | undefined
+  readonly #mayHoldCode: boolean
   #root: FolderNode | undefined
   #tree: Digest | undefined
   /** Files that changed since the index was last kept: what the next process would have to read again. */
@@ -66,6 +70,7 @@ export class Workspace implements AsyncDisposable {
     this.folder = folder
     this.objects = objects
     this.#limits = { ...defaultLimits, ...options.limits }
+    this.#mayHoldCode = options.mayHoldCode ?? false
     if (options.keep ?? true) this.#state = new FolderState(objects, folder)
     this.#tree = options.holds ?? this.#state?.tree()
     this.#root = options.holds === undefined ? this.#state?.index() : nodeOfTree(objects, options.holds)
@@ -113,6 +118,7 @@ export class Workspace implements AsyncDisposable {
         tree,
         this.objects,
         new Breath(options.signal),
+        this.loadedCode(),
       )
       // What was written is read again: the tree that is reported is the one that is there.
       const touched = done.touched.length > manyPaths ? undefined : done.touched
@@ -120,6 +126,11 @@ export class Workspace implements AsyncDisposable {
       const { written, removed, notRestored } = done
       return { before: before as Digest, tree: after.tree as Digest, written, removed, notRestored }
     })
+  }
+
+  /** Paths that this process has loaded code from. */
+  loadedCode(): readonly string[] {
+    return this.#mayHoldCode ? loadedCodeIn(this.folder) : []
   }
 
   /** Waits for calls under way and keeps the index for the next process. */

@@ -191,6 +191,6 @@ const openGroups = {
   },
 }
 
-function killAll(child: Child, signal: NodeJS.Signals): void {
+function killAll(child: Child, signal: 'SIGTERM' | 'SIGKILL'): void {
   if (child.pid !== undefined) killGroup(child.pid, signal)
 }

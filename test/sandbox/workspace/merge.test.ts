@@ -300,3 +300,21 @@ test('folders that only one side changed are not opened', async () => {
   await mergeTrees(place.objects, base, ours, [theirs])
   expect(read).toBe(3)
 })
+
+test('what is to be kept stays ours, also in a folder that only they changed, and is named', async () => {
+  using place = await lab()
+  const files = { 'a/code/x': '1', 'a/text': '1', 'b/y': '1' }
+  const base = await treeOf(place, files)
+  const theirs = await treeOf(place, {
+    'a/code/x': 'theirs',
+    'a/code/new': 'theirs',
+    'a/text': '2',
+    'b/y': '2',
+  })
+  const merged = await mergeTrees(place.objects, base, base, [theirs], { keep: ['a/code'] })
+  expect(merged.kept).toEqual(['a/code'])
+  expect(contentOf(place, merged.tree)).toEqual({ 'a/code/x': '644 1', 'a/text': '644 2', 'b/y': '644 2' })
+  const without = await treeOf(place, { 'b/y': '1' })
+  const removed = await mergeTrees(place.objects, base, base, [without], { keep: ['a/code'] })
+  expect(contentOf(place, removed.tree)).toEqual({ 'a/code/x': '644 1', 'b/y': '644 1' })
+})

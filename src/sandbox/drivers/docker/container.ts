@@ -1,4 +1,5 @@
 import type Docker from 'dockerode'
+import { type GuardMount, recordFolder } from '../../host/guard.ts'
 import type { DockerSpec } from './docker-spec.ts'
 import { ownLabels, ownName } from './owner.ts'
 
@@ -15,7 +16,7 @@ const keeper = 'trap "exit 0" TERM; while :; do sleep 2147483647 & wait $!; done
 export function createOptions(
   spec: DockerSpec,
   image: string,
-  folder: string | undefined,
+  folder: MountedFolder | undefined,
   sandbox: string,
 ): Docker.ContainerCreateOptions & { readonly name: string } {
   const { network = 'none', ports = [], limits = {} } = spec
@@ -29,7 +30,7 @@ export function createOptions(
     WorkingDir: '/',
     // The keeper is the container's own, whoever commands run as.
     User: '0',
-    Labels: ownLabels(sandbox, { ...keptSpec(spec), ...(folder !== undefined && { path: folder }) }),
+    Labels: ownLabels(sandbox, { ...keptSpec(spec), ...(folder !== undefined && { path: folder.path }) }),
     ExposedPorts: Object.fromEntries(ports.map(port => [`${port}/tcp`, {}])),
     HostConfig: {
       NetworkMode: network,
@@ -39,10 +40,32 @@ export function createOptions(
       PidsLimit: processes,
       ...(cpus !== undefined && { NanoCpus: Math.round(cpus * 1e9) }),
       SecurityOpt: ['no-new-privileges'],
-      ...(folder !== undefined && { Binds: [`${folder}:/workspace`] }),
+      ...(folder !== undefined && { Mounts: mountsOf(folder) }),
       PortBindings: Object.fromEntries(bindings.map(([port, hosts]) => [port, [...hosts]])),
     },
   }
+}
+
+/** A folder of this machine that commands work in. */
+export interface MountedFolder {
+  readonly path: string
+  /** An empty folder that is seen in place of the record. */
+  readonly record: string
+  readonly guarded: readonly GuardMount[]
+}
+
+function mountsOf({ path, record, guarded }: MountedFolder): Docker.MountConfig {
+  const mount = (Source: string, Target: string, ReadOnly: boolean): Docker.MountSettings => ({
+    Type: 'bind',
+    Source,
+    Target,
+    ReadOnly,
+  })
+  return [
+    mount(path, '/workspace', false),
+    ...guarded.map(one => mount(`${path}/${one.path}`, `/workspace/${one.path}`, one.isReadOnly)),
+    mount(record, `/workspace/${recordFolder}`, true),
+  ]
 }
 
 /** A spec without what only the first opening needs. */

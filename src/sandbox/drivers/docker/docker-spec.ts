@@ -1,5 +1,6 @@
 import { show } from '../../../base/errors.ts'
 import { isPlainObject, type Problem, refuse } from '../../../base/json.ts'
+import { type GuardedPart, isParts } from '../../host/guard.ts'
 import type { SandboxSpec } from '../../spec.ts'
 
 /** What `session.to('docker', spec)` may say. A text is the `image`. */
@@ -28,10 +29,12 @@ export interface DockerSpec {
   }
   /** Who commands run as: `1000`, `1000:1000`, or a name that the image knows; `0` by default, whatever the image says. */
   readonly user?: string
+  /** Parts of `path` that are read-only otherwise: `git`, settings and hooks of repositories, and `code` that this process has loaded. */
+  readonly writable?: readonly GuardedPart[]
 }
 
 const fields = [
-  ...['image', 'snapshot', 'path', 'env', 'passEnv', 'network', 'ports', 'limits', 'user'],
+  ...['image', 'snapshot', 'path', 'env', 'passEnv', 'network', 'ports', 'limits', 'user', 'writable'],
 ] satisfies readonly string[]
 
 export function parseDockerSpec(spec: SandboxSpec | undefined, usualImage: string | undefined): DockerSpec {
@@ -42,7 +45,15 @@ export function parseDockerSpec(spec: SandboxSpec | undefined, usualImage: strin
   }
   need(isPlainObject(given), 'spec', `must be an image or an object, not ${show(spec)}`)
   const { image = usualImage, snapshot, path, user, ...rest } = isPlainObject(given) ? given : {}
-  const { env = {}, passEnv = [], network = 'none', ports = [], limits = {}, ...unknown } = rest
+  const {
+    env = {},
+    passEnv = [],
+    network = 'none',
+    ports = [],
+    limits = {},
+    writable = [],
+    ...unknown
+  } = rest
   for (const name of Object.keys(unknown)) {
     problems.push({ path: name, message: `is not known; there are ${fields.join(', ')}` })
   }
@@ -60,6 +71,7 @@ export function parseDockerSpec(spec: SandboxSpec | undefined, usualImage: strin
   need(isList(ports, isPort), 'ports', `must be a list of ports, not ${show(ports)}`)
   const isReachable = !Array.isArray(ports) || ports.length === 0 || network === 'bridge'
   need(isReachable, 'ports', "need network: 'bridge' to be reached")
+  need(isParts(writable), 'writable', `must be a list of git and code, not ${show(writable)}`)
   need(isPlainObject(limits), 'limits', `must be an object, not ${show(limits)}`)
   for (const [name, value] of Object.entries(isPlainObject(limits) ? limits : {})) {
     const isKnown = ['memory', 'processes', 'cpus'].includes(name)

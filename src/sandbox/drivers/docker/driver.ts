@@ -1,20 +1,24 @@
-import { mkdir, realpath } from 'node:fs/promises'
+import { chmod, mkdir, realpath } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
 import type Docker from 'dockerode'
 import { cancelledError } from '../../../base/abort.ts'
 import { RathError, show } from '../../../base/errors.ts'
 import { newId } from '../../../base/ids.ts'
 import type { Environment } from '../../host/environment.ts'
+import { newFolder } from '../../host/folder.ts'
+import { Guard, makeRecordFolder } from '../../host/guard.ts'
+import { removeFolder } from '../../host/remove-folder.ts'
 import type { SharedCopy } from '../../shared-copy.ts'
 import type { Sandbox, SandboxBackend, SandboxCapabilities } from '../../spec.ts'
 import { walls } from '../../walls.ts'
-import { createOptions, keptSpec } from './container.ts'
+import { createOptions, keptSpec, type MountedFolder } from './container.ts'
 import { type DockerSpec, parseDockerSpec } from './docker-spec.ts'
 import { connect, engineError, statusOf } from './engine.ts'
 import { runExec } from './exec.ts'
 import { pullImage } from './images.ts'
 import { ownName, sandboxLabel, specLabel } from './owner.ts'
-import { DockerSandbox } from './sandbox.ts'
+import { DockerSandbox, type OpenFolder } from './sandbox.ts'
 
 export interface DockerOptions {
   /** For specs that name none. */
@@ -80,7 +84,7 @@ async function openContainer(
 ): Promise<Sandbox> {
   const hostPath = spec.path === undefined ? undefined : resolve(spec.path)
   if (hostPath !== undefined) await mkdir(hostPath, { recursive: true })
-  const folder = hostPath === undefined ? undefined : await realpath(hostPath)
+  const folder = hostPath === undefined ? undefined : await guardedFolder(await realpath(hostPath), spec)
   let container: Docker.Container | undefined
   try {
     const from = image?.id ?? spec.snapshot ?? (spec.image as string)
@@ -93,11 +97,12 @@ async function openContainer(
     if (signal?.aborted) throw cancelledError(signal)
     await container.start()
     if (signal?.aborted) throw cancelledError(signal)
-    const sandbox = await sandboxOn(docker, container, spec, environment, { hostPath: folder, image })
+    const sandbox = await sandboxOn(docker, container, spec, environment, { folder, image })
     image?.hold()
     return sandbox
   } catch (error) {
     await container?.remove({ force: true, v: true }).catch(() => {})
+    if (folder !== undefined) await removeFolder(folder.record)
     if (statusOf(error) === 404) {
       const name = spec.snapshot ?? spec.image
       throw new RathError(
@@ -110,6 +115,19 @@ async function openContainer(
   }
 }
 
+/** The folder with an empty one to be seen instead of its record, and what of it is read-only. */
+async function guardedFolder(
+  path: string,
+  { writable = [] }: DockerSpec,
+): Promise<OpenFolder & MountedFolder> {
+  const guard = new Guard(path, writable)
+  makeRecordFolder(path)
+  const record = await newFolder(tmpdir())
+  // Users of the container are others than here.
+  await chmod(record, 0o755)
+  return { path, guard, record, guarded: guard.mounts() }
+}
+
 async function attachContainer(docker: Docker, id: string, environment: Environment): Promise<Sandbox> {
   try {
     const container = docker.getContainer(id)
@@ -119,8 +137,9 @@ async function attachContainer(docker: Docker, id: string, environment: Environm
     }
     const spec = JSON.parse(Config.Labels[specLabel] ?? '{}') as DockerSpec
     await container.rename({ name: ownName() })
-    const hostPath = spec.path === undefined ? undefined : await realpath(spec.path)
-    return await sandboxOn(docker, docker.getContainer(Id), spec, environment, { hostPath })
+    const path = spec.path === undefined ? undefined : await realpath(spec.path)
+    const folder = path === undefined ? undefined : { path, guard: new Guard(path, spec.writable ?? []) }
+    return await sandboxOn(docker, docker.getContainer(Id), spec, environment, { folder })
   } catch (error) {
     if (statusOf(error) === 404) {
       throw new RathError('sandbox-unavailable', `There is no container ${show(id)} any more.`, {
@@ -137,10 +156,10 @@ async function sandboxOn(
   container: Docker.Container,
   spec: DockerSpec,
   environment: Environment,
-  { hostPath, image }: { readonly hostPath?: string | undefined; readonly image?: SharedCopy | undefined },
+  { folder, image }: { readonly folder?: OpenFolder | undefined; readonly image?: SharedCopy | undefined },
 ): Promise<Sandbox> {
   const { user, network = 'none', passEnv = [] } = spec
-  const owner = hostPath === undefined ? (user ?? '') : ''
+  const owner = folder === undefined ? (user ?? '') : ''
   const argv = ['/bin/sh', '-c', prepare, 'sh', workspace, owner]
   const { exitCode, output, errors } = await runExec(container, { argv, user: '0' })
   if (exitCode !== 0) {
@@ -157,7 +176,7 @@ async function sandboxOn(
     capabilities: { ...capabilities, enforced: { ...capabilities.enforced, network: network === 'none' } },
     env: { ...Object.fromEntries(passed), ...spec.env },
     user,
-    hostPath,
+    folder,
     image,
     open: from => openContainer(docker, keptSpec(spec), environment, { image: from }),
   })

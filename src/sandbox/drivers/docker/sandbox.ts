@@ -1,4 +1,8 @@
+import { posix } from 'node:path'
 import type Docker from 'dockerode'
+import { isAtOrBelow } from '../../../base/platform.ts'
+import { type Guard, recordError, recordFolder } from '../../host/guard.ts'
+import { removeFolder } from '../../host/remove-folder.ts'
 import { openAll, type SharedCopy } from '../../shared-copy.ts'
 import { ChangeMarks, parseStamps, type Stamps, stampScript } from '../../shell/changes.ts'
 import { commandScript, killScript, markName } from '../../shell/command-script.ts'
@@ -11,6 +15,14 @@ import { engineError, statusOf } from './engine.ts'
 import { runExec, startExec } from './exec.ts'
 import { commitImage } from './images.ts'
 
+/** A folder of this machine that commands work in. */
+export interface OpenFolder {
+  readonly path: string
+  readonly guard: Guard
+  /** Made for this sandbox, to be seen in place of the record. One that was attached to has it elsewhere. */
+  readonly record?: string
+}
+
 /** What a sandbox is made of. */
 export interface DockerPlace {
   readonly docker: Docker
@@ -21,7 +33,7 @@ export interface DockerPlace {
   /** The environment of commands, besides the image's. */
   readonly env: Readonly<Record<string, string>>
   readonly user: string | undefined
-  readonly hostPath: string | undefined
+  readonly folder: OpenFolder | undefined
   /** The image of a fork, which goes with the last of them. */
   readonly image?: SharedCopy | undefined
   /** Opens another one like this from an image. */
@@ -48,8 +60,9 @@ export class DockerSandbox extends ShellSandbox implements Sandbox {
     this.id = place.container.id
     this.cwd = place.root
     this.capabilities = place.capabilities
-    this.files = new ShellFiles({ root: place.root, run: (...args) => this.#run(...args) })
-    if (place.hostPath !== undefined) this.hostPath = place.hostPath
+    const files = new ShellFiles({ root: place.root, run: (...args) => this.#run(...args) })
+    this.files = place.folder === undefined ? files : guardedFiles(files, place.root, place.folder.guard)
+    if (place.folder !== undefined) this.hostPath = place.folder.path
     else {
       // A folder of this machine is no part of the container, so the container knows nothing of what changed there.
       this.changes = since => this.#changes(since)
@@ -59,9 +72,11 @@ export class DockerSandbox extends ShellSandbox implements Sandbox {
   }
 
   exec(command: string | readonly string[], options: ExecOptions = {}): ExecHandle {
-    const { container, root, env, user } = this.#place
+    const { container, root, env, user, folder } = this.#place
+    const noticed = folder?.guard.watch()
     return this.start(command, options, mark => ({
       root,
+      ...(noticed && { lastWords: noticed }),
       start: async (request, output) => {
         const size = request.stdin === undefined ? '' : String(request.stdin.length)
         const args = [mark, root, request.cwd, size, '', 'own', '', ...request.argv]
@@ -92,6 +107,7 @@ export class DockerSandbox extends ShellSandbox implements Sandbox {
 
   protected async letGo(): Promise<void> {
     await this.#place.image?.release()
+    if (this.#place.folder?.record !== undefined) await removeFolder(this.#place.folder.record)
   }
 
   protected get called(): string {
@@ -139,6 +155,41 @@ export class DockerSandbox extends ShellSandbox implements Sandbox {
       () => this.#commit('fork'),
       image => this.#place.open(image),
     )
+  }
+}
+
+/** Says why a change is refused that the container's mounts refuse in any case. */
+function guardedFiles(files: SandboxFiles, root: string, guard: Guard): SandboxFiles {
+  const check = (path: string) => {
+    const inside = posix.relative(root, posix.resolve(root, path))
+    if (isAtOrBelow(inside, recordFolder)) throw recordError(path)
+    guard.check(inside)
+  }
+  return {
+    read: (path, range) => files.read(path, range),
+    stat: path => files.stat(path),
+    async list(path) {
+      const isTop = posix.resolve(root, path) === root
+      return (await files.list(path)).filter(({ name }) => !isTop || name !== recordFolder)
+    },
+    search: query => files.search(query),
+    async write(path, data, options) {
+      check(path)
+      return files.write(path, data, options)
+    },
+    async mkdir(path) {
+      if ((await files.stat(path)) === null) check(path)
+      return files.mkdir(path)
+    },
+    async remove(path, options) {
+      check(path)
+      return files.remove(path, options)
+    },
+    async rename(from, to) {
+      check(from)
+      check(to)
+      return files.rename(from, to)
+    },
   }
 }
 

@@ -102,7 +102,13 @@ async function openIsolated(
   }
   try {
     const environment = cleanEnvironment(options.environment ?? process.env, parsed.passEnv ?? [], {})
-    const place = await Place.make({ folder, spec: parsed, programs, environment })
+    const place = await Place.make({
+      folder,
+      isGiven: given === undefined && !isPrivate,
+      spec: parsed,
+      programs,
+      environment,
+    })
     const sandbox = new IsolatedSandbox(place, folder.path, isPrivate, capabilities)
     return await tried(sandbox)
   } catch (error) {

@@ -1,6 +1,7 @@
 import { isAbsolute } from 'node:path'
 import { show } from '../../../base/errors.ts'
 import { isPlainObject, type Problem, refuse } from '../../../base/json.ts'
+import { type GuardedPart, isParts } from '../../host/guard.ts'
 import type { SandboxSpec } from '../../spec.ts'
 import { parseAllowed } from './allowed-hosts.ts'
 
@@ -17,6 +18,11 @@ export interface IsolatedSpec {
   readonly limits?: IsolatedLimits
   /** Files and folders of this machine that commands may read, besides the system's programs: `['/opt/jdk']`. */
   readonly read?: readonly string[]
+  /**
+   * Parts of the folder that are read-only otherwise, because they decide what runs outside the sandbox: `git`, the settings and hooks of
+   * repositories, and `code` that this process has loaded from the folder.
+   */
+  readonly writable?: readonly GuardedPart[]
 }
 
 export interface IsolatedLimits {
@@ -52,6 +58,7 @@ const fields: readonly string[] = [
   'network',
   'limits',
   'read',
+  'writable',
 ] satisfies (keyof IsolatedSpec)[]
 
 /** Less than this, and the walls themselves do not stand: bubblewrap and a shell need a few processes and some memory. */
@@ -72,7 +79,16 @@ export function parseIsolatedSpec(spec: SandboxSpec | undefined): IsolatedSpec {
   }
   need(isPlainObject(given), 'spec', `must be a path or an object, not ${show(spec)}`)
   const known = isPlainObject(given) ? given : {}
-  const { path, env = {}, passEnv = [], network = false, limits = {}, read = [], ...rest } = known
+  const {
+    path,
+    env = {},
+    passEnv = [],
+    network = false,
+    limits = {},
+    read = [],
+    writable = [],
+    ...rest
+  } = known
   for (const name of Object.keys(rest)) need(false, name, `is not known; there are ${fields.join(', ')}`)
   need(path === undefined || isPath(path), 'path', `must name a folder, not ${show(path)}`)
   need(
@@ -87,6 +103,7 @@ export function parseIsolatedSpec(spec: SandboxSpec | undefined): IsolatedSpec {
     'read',
     `must be a list of absolute paths below /, not ${show(read)}`,
   )
+  need(isParts(writable), 'writable', `must be a list of git and code, not ${show(writable)}`)
   checkNetwork(network, need)
   checkLimits(limits, need)
   refuse('invalid-argument', 'The place cannot be opened: the spec of isolated is wrong', problems)

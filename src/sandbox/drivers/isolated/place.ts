@@ -1,9 +1,10 @@
-import { chmodSync, chownSync, lstatSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { RathError, show } from '../../../base/errors.ts'
 import type { Launched, LaunchOptions } from '../../host/command.ts'
 import { newFolder } from '../../host/folder.ts'
+import { Guard, makeRecordFolder, recordFolder } from '../../host/guard.ts'
 import { WorkspacePaths } from '../../host/paths.ts'
 import { removeFolder } from '../../host/remove-folder.ts'
 import type { HostFolder } from '../../spec.ts'
@@ -21,11 +22,10 @@ import { type Machine, machineOf, seccompFilter } from './seccomp.ts'
 import type { Staged } from './stage.ts'
 import { etcStubs, insideHome, type Walls, wallOptions } from './walls.ts'
 
-/** The folder of a workspace that holds the record of what happened in it. Commands neither see nor change it. */
-export const recordFolder = '.openrath'
-
 export interface PlaceOptions {
   readonly folder: HostFolder
+  /** The folder is the one that a person named, from which this process may have loaded code. */
+  readonly isGiven: boolean
   readonly spec: IsolatedSpec
   readonly programs: Programs
   readonly environment: Readonly<Record<string, string>>
@@ -39,6 +39,7 @@ export class Place {
   readonly #limits: Required<IsolatedLimits>
   readonly #machine: Machine
   readonly #filter: Uint8Array
+  readonly #guard: Guard
   readonly #own: string
   readonly #staged: readonly Staged[]
   readonly #cgroup: Cgroup | undefined
@@ -58,6 +59,7 @@ export class Place {
       cgroup = makeCgroup(limits)
       checkIdentity(identity, cgroup, folder)
       furnish(own, identity)
+      makeRecordFolder(folder.path)
       const proxy = spec.network ? await openProxy(own, identity, spec.network.allow) : undefined
       return new Place(options, { own, limits, identity, cgroup, proxy })
     } catch (error) {
@@ -87,10 +89,12 @@ export class Place {
     this.#memory = made.cgroup ? undefined : new MemoryWatch(made.limits.memory)
     this.#filter = seccompFilter(this.#machine, { hiddenMemory: made.cgroup !== undefined })
     this.identity = made.identity
+    this.#guard = new Guard(folder.path, options.spec.writable ?? [], options.isGiven)
     this.paths = new WorkspacePaths({
       root: folder.path,
       inside: folder.inside ?? folder.path,
       hidden: recordFolder,
+      guard: this.#guard,
     })
     this.#staged = made.identity.kind === 'spare' ? this.#stage() : []
   }
@@ -111,7 +115,17 @@ export class Place {
       inside: this.#proxy === undefined ? limits : [process.execPath, '-e', forwarder, '--', ...limits],
     })
     const watched = this.#memory?.watch(launched) ?? launched
-    return endWhenFull(watched, [folder.path, this.#own], this.#limits.diskFree)
+    return this.#noticing(endWhenFull(watched, [folder.path, this.#own], this.#limits.diskFree))
+  }
+
+  /** Says what a command tried that was kept from the workspace: it is part of the command's errors, and so of the record. */
+  #noticing(launched: Launched): Launched {
+    const end = this.#guard.watch()
+    const record = join(this.#own, 'record')
+    return {
+      ...launched,
+      lastWords: () => (launched.lastWords?.() ?? '') + emptied(record) + end(),
+    }
   }
 
   async close(): Promise<void> {
@@ -136,7 +150,8 @@ export class Place {
       proxy: this.#proxy && join(this.#own, 'proxy'),
       read: (spec.read ?? []).map(at => ({ source: seen(at), at })),
       inside: this.paths.inside,
-      hidden: isFolder(join(folder.path, recordFolder)) ? join(this.paths.inside, recordFolder) : undefined,
+      record: { source: join(this.#own, 'record'), at: join(this.paths.inside, recordFolder) },
+      guarded: this.#guard.mounts(),
       cwd: this.paths.seen(cwd),
       env: { ...environment, ...(this.#proxy && proxyEnvironment), ...usual, ...spec.env, ...env },
       sharedMemory: Math.ceil(this.#limits.memory / 2),
@@ -185,13 +200,22 @@ function checkIdentity({ kind, user }: Identity, cgroup: Cgroup | undefined, { p
   )
 }
 
+/** What lies in the folder that commands see instead of the record goes with the command that wrote it. */
+function emptied(record: string): string {
+  const names = readdirSync(record)
+  if (names.length === 0) return ''
+  for (const name of names) rmSync(join(record, name), { recursive: true, force: true })
+  return `openrath: the command wrote into ${recordFolder}, which is not part of the workspace; removed: ${names.sort().join(', ')}\n`
+}
+
 /** Makes what commands get for themselves. Others may go through the folder, and see nothing in it. */
 function furnish(own: string, { user }: Identity): void {
   if (user) chmodSync(own, 0o711)
   mkdirSync(join(own, 'etc'))
   for (const [name, text] of Object.entries(etcStubs)) writeFileSync(join(own, 'etc', name), text)
-  for (const folder of ['tmp', 'tmp/home']) mkdirSync(join(own, folder), { mode: 0o700 })
-  give(user, join(own, 'tmp'), join(own, 'tmp/home'))
+  const folders = ['tmp', 'tmp/home', 'record'].map(name => join(own, name))
+  for (const folder of folders) mkdirSync(folder, { mode: 0o700 })
+  give(user, ...folders)
 }
 
 async function openProxy(own: string, { user }: Identity, allow: readonly string[]): Promise<HostProxy> {
@@ -204,8 +228,4 @@ async function openProxy(own: string, { user }: Identity, allow: readonly string
 
 function give(user: Identity['user'], ...paths: readonly string[]): void {
   if (user) for (const path of paths) chownSync(path, user.uid, user.gid)
-}
-
-function isFolder(path: string): boolean {
-  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }

@@ -1,4 +1,5 @@
 import { existsSync, lstatSync, readlinkSync } from 'node:fs'
+import type { GuardMount } from '../../host/guard.ts'
 
 /** What one command of a sandbox sees and may do, for bubblewrap. */
 export interface Walls {
@@ -11,8 +12,10 @@ export interface Walls {
   readonly read: readonly { readonly source: string; readonly at: string }[]
   /** Where the workspace is seen. */
   readonly inside: string
-  /** Seen as an empty folder that nobody may write into, if it is there. */
-  readonly hidden: string | undefined
+  /** An empty folder of the sandbox's own, seen in place of the record. */
+  readonly record: { readonly source: string; readonly at: string }
+  /** Parts of the workspace that are mounted over themselves, outermost first: see `Guard`. */
+  readonly guarded: readonly GuardMount[]
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
   /** Bytes of the folder for shared memory. */
@@ -73,9 +76,12 @@ export function wallOptions(walls: Walls): string[] {
     ...(walls.proxy === undefined ? [] : ['--ro-bind', walls.proxy, '/run/openrath']),
     ...walls.read.flatMap(({ source, at }) => ['--ro-bind', source, at]),
     ...['--bind', walls.workspace, walls.inside],
-    ...(walls.hidden === undefined
-      ? []
-      : ['--perms', '0555', '--size', '4096', '--tmpfs', walls.hidden, '--remount-ro', walls.hidden]),
+    ...walls.guarded.flatMap(({ path, isReadOnly }) => [
+      isReadOnly ? '--ro-bind' : '--bind',
+      `${walls.workspace}/${path}`,
+      `${walls.inside}/${path}`,
+    ]),
+    ...['--bind', walls.record.source, walls.record.at],
     ...['--ro-bind', walls.node, process.execPath],
     ...['--remount-ro', '/dev'],
     // Whatever is not one of the mounts above lies in memory, and would be a place to fill it.

@@ -10,6 +10,7 @@ import { cleanEnvironment, type Environment, pathOutside } from '../../host/envi
 import { beforeExit } from '../../host/exit.ts'
 import { HostFiles } from '../../host/files.ts'
 import { givenFolder, newFolder } from '../../host/folder.ts'
+import { Guard, recordFolder } from '../../host/guard.ts'
 import { hostInterpreters } from '../../host/interpreters.ts'
 import { WorkspacePaths } from '../../host/paths.ts'
 import { removeFolder } from '../../host/remove-folder.ts'
@@ -98,7 +99,8 @@ async function openLocal(
     // A path through another mount namespace is not to be made real: it would be one of this namespace.
     const root = inside === undefined ? await givenFolder(folder.path) : folder.path
     const origin = path === undefined ? root : resolve(path)
-    return new LocalSandbox({ root, inside: inside ?? root, origin, enter, environment, isPrivate: false })
+    const place = { root, inside: inside ?? root, origin, enter, environment }
+    return new LocalSandbox({ ...place, isPrivate: false, isGiven: false })
   }
   const root = path === undefined ? await newFolder(temporaryFolder) : await givenFolder(path)
   return new LocalSandbox({
@@ -108,6 +110,7 @@ async function openLocal(
     enter: undefined,
     environment,
     isPrivate: path === undefined,
+    isGiven: path !== undefined,
   })
 }
 
@@ -120,6 +123,8 @@ interface LocalPlace {
   readonly environment: Readonly<Record<string, string>>
   /** Made for it, and removed with it. */
   readonly isPrivate: boolean
+  /** A person named it, and this process may have loaded code from it. */
+  readonly isGiven: boolean
 }
 
 class LocalSandbox implements Sandbox {
@@ -132,6 +137,7 @@ class LocalSandbox implements Sandbox {
   readonly interpreters = hostInterpreters
   readonly #place: LocalPlace
   readonly #paths: WorkspacePaths
+  readonly #guard: Guard
   readonly #running = new Set<HostCommand>()
   readonly #since = new ProcessWindow()
   readonly #exit: Disposable
@@ -142,13 +148,15 @@ class LocalSandbox implements Sandbox {
     this.cwd = place.inside
     this.hostPath = place.root
     this.#place = place
-    this.#paths = new WorkspacePaths(place)
+    this.#guard = new Guard(place.root, ['git'], place.isGiven)
+    this.#paths = new WorkspacePaths({ ...place, hidden: recordFolder, guard: this.#guard })
     this.files = new HostFiles(this.#paths, () => this.#check())
     this.#exit = beforeExit(() => this.#abandon())
   }
 
   exec(command: string | readonly string[], options: ExecOptions = {}): ExecHandle {
     const { environment, enter, origin } = this.#place
+    warnOfCode(this.#guard, this.hostPath)
     const mark = `${this.#mark}${this.#commands++};`
     const started = new HostCommand(command, options, {
       paths: this.#paths,
@@ -202,4 +210,20 @@ class LocalSandbox implements Sandbox {
       throw new RathError('sandbox-closed', `The sandbox in ${this.cwd} is closed; open another one.`)
     }
   }
+}
+
+let isWarned = false
+
+/** Once: what this backend cannot keep commands from. */
+function warnOfCode(guard: Guard, folder: string): void {
+  if (isWarned || guard.code.length === 0) return
+  isWarned = true
+  const paths = guard.code.map(({ path }) => path)
+  const shown =
+    paths.length > 5 ? `${paths.slice(0, 5).join(', ')} and ${paths.length - 5} more` : paths.join(', ')
+  process.emitWarning(
+    `Commands in the sandbox local can rewrite code that this process has loaded from ${folder}: ${shown}. ` +
+      'Use isolated or docker, which keep it read-only, for commands that you do not trust.',
+    { type: 'OpenRathWarning', code: 'OPENRATH_CODE_WRITABLE' },
+  )
 }
