@@ -1,5 +1,6 @@
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { isMainThread } from 'node:worker_threads'
+import { platformOf } from './platform.ts'
 
 let isDone = false
 
@@ -10,7 +11,7 @@ let isDone = false
  */
 export function hideEnvironment(): void {
   // The variables of a worker are a copy, and those of the process would be lost.
-  if (isDone || process.platform !== 'linux' || !isMainThread) return
+  if (isDone || !platformOf().proc || !isMainThread) return
   isDone = true
   try {
     blank(readFileSync('/proc/self/environ'), blockAt())
