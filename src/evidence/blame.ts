@@ -82,7 +82,7 @@ async function blameFile(
   const objects = await openKeptFiles(workspaces)
   try {
     const history = await fileHistory(session, store && sessionsIn(store))
-    const lines = traceLines(history, path.replace(/^\.\//, ''), objects).map(blamed)
+    const lines = traceLines(history, path.replace(/^\.\//, ''), objects).map(found => blamed(found, session))
     if (line === undefined) return lines
     const wanted = lines[line - 1]
     if (wanted) return [wanted]
@@ -95,10 +95,12 @@ async function blameFile(
   }
 }
 
-function blamed({ line, text, path, state }: TracedLine): BlamedLine {
+function blamed({ line, text, path, state }: TracedLine, { id }: Session): BlamedLine {
   const { cause } = state
   if (cause.kind === 'start') return { line, text, path, source: 'before' }
-  const producer = producerOf(cause.chunk, cause.lines)
+  const made = producerOf(cause.chunk, cause.lines)
+  const { session } = cause.lines
+  const producer = session === id ? made : { ...made, session }
   const source = isDrift(path, { line, text, path, state }) ? 'drift' : cause.kind
   return { line, text, path, source, producer }
 }

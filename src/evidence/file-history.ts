@@ -1,5 +1,6 @@
 import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
+import { sessionsInside } from '../run/graph/rows.ts'
 import type { Chunk } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
 import type { Store } from '../store/spec.ts'
@@ -56,12 +57,20 @@ export async function fileHistory(session: Session, find?: FindSession): Promise
   return { states, last }
 }
 
+interface Outer {
+  readonly files: FileState
+  readonly chunks: ReadonlySet<Digest>
+}
+
 class HistoryReader {
   readonly #session: Session
   readonly #lines: LinesOfWork
   readonly #states: FileState[]
   readonly #loaded: Map<string, Promise<FileState | undefined>>
   readonly #find: FindSession | undefined
+  /** Of a session inside a tool: the files as its caller knows them, and the chunks that it shares with its caller. */
+  readonly #outer: Outer | undefined
+  #ids: ReadonlySet<Digest> | undefined
   /** The files after each chunk, on its own line of work. */
   readonly #after: (FileState | undefined)[] = []
 
@@ -70,7 +79,9 @@ class HistoryReader {
     states: FileState[],
     loaded: Map<string, Promise<FileState | undefined>>,
     find: FindSession | undefined,
+    outer?: Outer,
   ) {
+    this.#outer = outer
     this.#session = session
     this.#lines = new LinesOfWork(session)
     this.#states = states
@@ -87,12 +98,14 @@ class HistoryReader {
   }
 
   #step(chunk: Chunk): Promise<FileState | undefined> | FileState | undefined {
-    const before = this.#after[this.#lines.before(chunk.index)]
+    if (this.#outer?.chunks.has(chunk.id)) return this.#outer.files
+    const place = this.#lines.before(chunk.index)
+    const before = place < 0 ? this.#outer?.files : this.#after[place]
     switch (chunk.kind) {
       case 'placement':
         return chunk.workspace?.tree === undefined
-          ? undefined
-          : this.#meet(chunk.workspace.tree, undefined, chunk)
+          ? this.#outer?.files
+          : this.#meet(chunk.workspace.tree, this.#outer?.files, chunk)
       case 'tool-result':
         return this.#call(chunk, before)
       case 'merge':
@@ -102,10 +115,12 @@ class HistoryReader {
     }
   }
 
-  #call(chunk: Chunk<'tool-result'>, before: FileState | undefined): FileState | undefined {
+  async #call(chunk: Chunk<'tool-result'>, before: FileState | undefined): Promise<FileState | undefined> {
     const { tree } = chunk
     if (tree === undefined) return before
-    const found = this.#meet(chunk.before ?? before?.tree ?? tree, before, chunk)
+    let found = this.#meet(chunk.before ?? before?.tree ?? tree, before, chunk)
+    // What a sub-agent did inside is its work, and not that of whoever called it.
+    for (const id of sessionsInside(chunk)) found = (await this.#inside(id, found)) ?? found
     return tree === found.tree ? found : this.#add(tree, { kind: 'call', chunk, lines: this.#lines }, [found])
   }
 
@@ -125,6 +140,14 @@ class HistoryReader {
     const same = parents.find(parent => parent.tree === tree)
     if (same && parents.length === 1) return same
     return this.#add(tree, { kind: 'merge', chunk, lines: this.#lines, isIncomplete }, parents)
+  }
+
+  async #inside(id: string, files: FileState): Promise<FileState | undefined> {
+    const session = this.#loaded.has(id) ? undefined : await this.#find?.(id)
+    if (session === undefined) return undefined
+    this.#ids ??= new Set(this.#lines.chunks.map(chunk => chunk.id))
+    const outer = { files, chunks: this.#ids }
+    return new HistoryReader(session, this.#states, this.#loaded, this.#find, outer).read()
   }
 
   #load(id: string): Promise<FileState | undefined> {

@@ -7,6 +7,8 @@ import type { Session } from '../session/session.ts'
  * in the chain may be one that its author never saw: this tells which it was. O(chunks).
  */
 export class LinesOfWork {
+  /** Its id. */
+  readonly session: string
   readonly chunks: readonly Chunk[]
   readonly #index = new Map<string, number>()
   /** Of the first chunk of each side that does not follow its predecessor in the chain. */
@@ -14,6 +16,7 @@ export class LinesOfWork {
   readonly #sides = new Map<number, readonly Side[]>()
 
   constructor(session: Session) {
+    this.session = session.id
     this.chunks = session.chunks.slice()
     for (const [i, { id, origin }] of this.chunks.entries()) {
       this.#index.set(id, i)

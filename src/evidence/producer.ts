@@ -8,8 +8,10 @@ import type { LinesOfWork } from './lines-of-work.ts'
 /** Who made a chunk, and what asked for it. */
 export interface Producer {
   readonly chunk: Digest
-  /** Its place in the session. */
+  /** Its place in its session. */
   readonly index: number
+  /** That session, where it is not the one that was asked about: a sub-agent's, or a branch that a merge left out. */
+  readonly session?: string
   readonly kind: ChunkKind
   readonly at: number
   /** A path such as `Review/writer`; absent when a person or plain code did it. */

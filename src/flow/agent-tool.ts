@@ -1,5 +1,4 @@
 import { currentContext } from '../run/context.ts'
-import { answeredBy } from '../run/scope.ts'
 import { onLane } from '../session/lineage.ts'
 import { Session, sessionOf, valueFrom } from '../session/session.ts'
 import { cutShort } from '../session/summary.ts'
@@ -46,7 +45,6 @@ export function agentTool(agent: Workflow, { name, description, effect, timeout 
       const own = placement ? besides(asked.to(placement.backend, placement.spec), session) : asked
       if (placement) context?.runtime.places.share(own, session)
       const out = await agent(own, { signal })
-      answeredBy(out.id)
       if (placement && context?.run.followsFiles)
         await context.runtime.places.catchUp({ session: out, run: context.runId, signal })
       const stop = cutShort(valueFrom(out).tip)

@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Session } from '../session/session.ts'
 import type { Door } from './door.ts'
 import type { Places } from './place/places.ts'
+import type { RunClock } from './run-clock.ts'
 import type { Scope } from './scope.ts'
 
 /** What code deep inside a call may know of it; `RunContext` is all of it. */
@@ -11,6 +12,8 @@ export interface Around {
   readonly by: string
   readonly input: Session | undefined
   readonly runtime: { readonly places: Places }
+  /** Set in a run that goes on with its record. */
+  readonly clock: RunClock | undefined
 }
 
 const storage = new AsyncLocalStorage<Around>()

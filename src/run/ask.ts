@@ -1,4 +1,5 @@
 import { untilAbort } from '../base/abort.ts'
+import { now } from '../base/clock.ts'
 import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
 import { canonicalJsonOfOrdered, type Json, type JsonObject, toJson } from '../base/json.ts'
@@ -15,6 +16,7 @@ import { Deadline } from './deadline.ts'
 import { DeltaCleaner } from './delta-cleaner.ts'
 import { errorOf, failureOf } from './door.ts'
 import type { Outcome } from './entry.ts'
+import { spendInside } from './inside.ts'
 import { scopeIn } from './scope.ts'
 
 /** The budget ended while the model was answering, or between two answers of one piece of work. The message says what is used up. */
@@ -66,6 +68,8 @@ export interface Answered {
   readonly answer: ModelAnswer
   /** Attempts that failed before it, as evidence. */
   readonly failures: readonly ChunkInput[]
+  /** When it was there, in milliseconds since the epoch. */
+  readonly at?: number
 }
 
 /**
@@ -102,7 +106,11 @@ export async function ask(question: Question, context: RunContext): Promise<Answ
     tracing?.recorded()
     spend(passed, context)
   }
-  if (passed.error === undefined) return passed.value as unknown as Answered
+  if (passed.error === undefined) {
+    const answered = passed.value as unknown as Answered
+    spendInside(answered.answer.usage)
+    return passed.at === undefined ? answered : { ...answered, at: passed.at }
+  }
   const failure = passed.error as unknown as Failure
   if (failure.spent !== undefined) throw new BudgetSpent(failure.spent, failure.failures)
   throw new AskFailed(cause ?? errorOf(passed.error), failure.failures)
@@ -237,6 +245,7 @@ function failedAttempt(error: unknown, attempt: number): ChunkInput {
   const known = error instanceof RathError ? error : undefined
   return {
     kind: 'error',
+    at: now(),
     error: known?.code ?? 'run-failed',
     message: error instanceof Error ? error.message : String(error),
     attempt,

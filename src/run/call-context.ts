@@ -1,15 +1,18 @@
 import { LinkedAbort } from '../base/abort.ts'
+import { setClock } from '../base/clock.ts'
 import { RathError, show } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { ChunkInput } from '../session/chunk.ts'
-import { lineage } from '../session/lineage.ts'
+import { type Lineage, lineage } from '../session/lineage.ts'
 import type { Session } from '../session/session.ts'
 import { checkMade, narrow, type Policy } from '../tool/policy/policy.ts'
+import { currentCall } from './around.ts'
 import { keptLimits } from './begun-with.ts'
 import { Budget } from './budget.ts'
 import type { CallOptions, OnBudget, RunContext } from './context.ts'
 import { EventStream } from './event-stream.ts'
 import { Run, runSetup } from './run.ts'
+import { RunClock } from './run-clock.ts'
 import { defaultRuntime, type Runtime } from './runtime.ts'
 import { Scope } from './scope.ts'
 
@@ -20,6 +23,8 @@ export interface CallFacts {
   readonly parent: string
   readonly layer: object | undefined
   readonly sample: string
+  /** The session and the tool call that it is made in. */
+  readonly inside?: { readonly session: string; readonly callId?: string } | undefined
   /** What the layer says about every call of it, and what the caller says about this one. */
   readonly own: CallOptions | undefined
   readonly options: CallOptions
@@ -33,6 +38,7 @@ export class CallContext implements RunContext {
   readonly runtime: Runtime
   readonly run: Run
   readonly scope: Scope
+  readonly clock: RunClock | undefined
   input: Session | undefined
   #notes: ChunkInput[] | undefined
   readonly by: string
@@ -61,7 +67,6 @@ export class CallContext implements RunContext {
     this.scope = new Scope(facts.sample)
     this.by = by
     this.layer = facts.layer
-    this.out = { id: newId(), lineage: lineage(facts.operation, [facts.parent], { by }) }
     this.events = new EventStream(outer?.events)
     this.budget = budgetIn(budgetIn(outer?.budget, own), options) ?? unlimited
     this.onBudget = checkOnBudget(options.onBudget ?? own?.onBudget) ?? outer?.onBudget ?? 'return'
@@ -79,6 +84,9 @@ export class CallContext implements RunContext {
     this.#given = options.signal
     // Last: a call that is refused for its options has begun nothing, and drives no run.
     this.run = outer?.run ?? this.#newRun(facts)
+    const { run } = this
+    this.clock = outer ? outer.clock?.inner() : run.isResumed ? resumedClock(run) : undefined
+    this.out = { id: newId(), lineage: this.#lineage(facts) }
   }
 
   get notes(): ChunkInput[] {
@@ -124,6 +132,12 @@ export class CallContext implements RunContext {
     this.#abort?.abort(reason ?? new Error(`${this.by} was cancelled`))
   }
 
+  /** Says which run made it, and for whom where that was not whoever goes on from it. */
+  #lineage({ operation, parent, by, inside }: CallFacts): Lineage {
+    const extras = { run: this.runId, ...(inside && { inside }) }
+    return lineage(operation, [parent], { by, extras, ...(this.clock && { at: this.clock.now() }) })
+  }
+
   #newRun({ by, options }: CallFacts): Run {
     const { runtime } = this
     return new Run(
@@ -143,6 +157,7 @@ export class CallContext implements RunContext {
   /** Nothing is told any more, and nothing is listened to once no call inside it works: until then the end of the run ends those too. */
   end(): void {
     this.#isOver = true
+    this.clock?.end()
     this.events.end()
     this.#unlink()
   }
@@ -159,6 +174,16 @@ export class CallContext implements RunContext {
     outer.#inner--
     outer.#unlink()
   }
+}
+
+/** From the first resumed run on, whoever records asks the call that it is inside of for the time. */
+function resumedClock({ begunAt }: Run): RunClock {
+  setClock({
+    now: () => currentCall()?.clock?.now() ?? Date.now(),
+    served: at => currentCall()?.clock?.served(at),
+    live: () => currentCall()?.clock?.live(),
+  })
+  return new RunClock(begunAt)
 }
 
 function budgetIn(outer: Budget | undefined, options: CallOptions | undefined): Budget | undefined {

@@ -1,13 +1,14 @@
 import { cancelledError } from '../base/abort.ts'
 import { RathError, show } from '../base/errors.ts'
 import { acceptAltered } from '../session/altered.ts'
-import type { ChunkInput } from '../session/chunk.ts'
+import type { ChunkInput, InsideSession } from '../session/chunk.ts'
 import { onLane } from '../session/lineage.ts'
 import { freshSession, Session, sessionOf, valueFrom } from '../session/session.ts'
-import { append } from '../session/value.ts'
+import { tipAfter } from '../session/value.ts'
 import { CallContext } from './call-context.ts'
 import { type CallOptions, currentContext, emit, type RunContext, runInContext } from './context.ts'
 import type { RunEnd } from './event.ts'
+import { callAround, callInside } from './inside.ts'
 import { inputError, ownError } from './own-error.ts'
 import { PendingSession, untilMade } from './pending-session.ts'
 import { runSetup } from './run.ts'
@@ -43,6 +44,7 @@ export function call(callee: Callee, input: SessionInput, options: CallOptions =
   // A run that is begun as such is nobody's part, wherever that happens.
   const outer = options[runSetup] ? undefined : (currentContext() as CallContext | undefined)
   const name = outer ? (callee.nameIn?.(outer) ?? callee.name) : callee.name
+  const made = outer && callInside(outer)
   const context = new CallContext(
     {
       by: outer ? `${outer.by}/${name}` : name,
@@ -50,12 +52,18 @@ export function call(callee: Callee, input: SessionInput, options: CallOptions =
       parent: input.id,
       layer: callee.layer,
       sample: outer ? scopeIn(outer).sampleOf(name, input, outer.run.door.rule) : '',
+      inside: made && outer && insideOf(outer),
       own: callee.options,
       options,
     },
     outer,
   )
-  return new PendingSession(context, () => perform(callee, input, context, outer === undefined))
+  return new PendingSession(context, () => perform(callee, input, context, outer === undefined, made))
+}
+
+function insideOf(outer: CallContext): { session: string; callId?: string } {
+  const callId = callAround(outer)
+  return { session: outer.out.id, ...(callId !== undefined && { callId }) }
 }
 
 async function perform(
@@ -63,6 +71,8 @@ async function perform(
   input: SessionInput,
   context: CallContext,
   isOutermost: boolean,
+  /** Tells the effect whose work makes this call what came of it. */
+  madeInside: ReturnType<typeof callInside>,
 ): Promise<Session> {
   const { run } = context
   run.enter()
@@ -87,7 +97,8 @@ async function perform(
     const isKept = made.id === result.id && notes.length === 0
     // The layers inside keep what they make; the node that this one adds has nobody else to keep it.
     if (isOutermost) await run.done(result, isKept)
-    else if (notes.length > 0 || (run.hasEffects && isWork(made))) await run.keep(result)
+    else if (madeInside || notes.length > 0 || (run.hasEffects && isWork(made))) await run.keep(result)
+    madeInside?.(await asKept(result, context))
     if (notes.length > 0 && context.events.observed)
       for (const chunk of result.chunks.slice(-notes.length)) emit(context, { type: 'chunk', chunk })
     trace?.done(result, made)
@@ -103,6 +114,12 @@ async function perform(
     if (notes.length > 0 && soFar instanceof Session)
       // What stopped it may be the store itself.
       known.session = await withNotes(passedOn(soFar, context), notes, context).catch(() => soFar)
+    if (madeInside && known.session instanceof Session) {
+      const left = known.session
+      // What stopped it may be the store itself.
+      await Promise.resolve(run.keep(left)).catch(() => {})
+      madeInside(await asKept(left, context))
+    }
     const error = isOutermost ? await run.failed(known) : known
     trace?.failed(error, endOf(error))
     emit(context, { type: 'run-end', status: endOf(error), error: error.message })
@@ -142,19 +159,28 @@ function asOutput(made: unknown, name: string, { out }: RunContext): Session {
 
 function passedOn(made: Session, { out }: Pick<RunContext, 'out'>): Session {
   if (made.id === out.id) return made
-  const { tip, branch, lineage } = valueFrom(made)
+  const { tip, branch, lineage, since } = valueFrom(made)
   const extras = Object.freeze({ ...out.lineage.extras, result: made.id })
-  return sessionOf({ id: out.id, tip, branch, lineage: onLane({ ...out.lineage, extras }, lineage.lane) })
+  const from = onLane({ ...out.lineage, extras }, lineage.lane)
+  return sessionOf({ id: out.id, tip, branch, lineage: from, since })
+}
+
+/** A session as a tool result names it. */
+async function asKept(session: Session, { runtime }: RunContext): Promise<InsideSession> {
+  const { id, head } = (await runtime.store).clean(session)
+  return { session: id, head: head ?? null }
 }
 
 /** The same with what was done for it on its record, as the store keeps it. */
 async function withNotes(
   session: Session,
   notes: readonly ChunkInput[],
-  { runtime }: RunContext,
+  { runtime, clock }: RunContext,
 ): Promise<Session> {
   const value = valueFrom(session)
-  const noted = sessionOf({ ...append(value, notes), id: value.id, lineage: value.lineage })
+  const at = Math.max(clock ? clock.now() : Date.now(), value.tip?.at ?? 0)
+  const tip = tipAfter(value, notes, at)
+  const noted = sessionOf({ ...value, tip })
   return (await runtime.store).clean(noted)
 }
 

@@ -1,3 +1,4 @@
+import { clock } from '../base/clock.ts'
 import { RathError, toRathError } from '../base/errors.ts'
 import type { Json } from '../base/json.ts'
 import type { JournalEntry, Store } from '../store/spec.ts'
@@ -134,7 +135,7 @@ export class LiveDoor implements Door {
     if (outcome && !(outcome.error !== undefined && this.#options.retries)) {
       this.#claims.settle({ key, occurrence })
       loan?.settle()
-      return { ...outcome, isRecorded: true, id: known && askedIn(known).id }
+      return { ...servedFrom(known, outcome), id: known && askedIn(known).id }
     }
     const lent = known ? undefined : await loan?.outcome(asked)
     const at = { key, occurrence }
@@ -149,17 +150,26 @@ export class LiveDoor implements Door {
     if (lent) {
       loan?.settle()
       journal.note(entry)
-      journal.conclude(entry, lent as unknown as Json)
-      return { ...lent, isRecorded: true, id }
+      // It is on this run's record from now on, whenever it happened.
+      const taken = { ...lent, at: Date.now() }
+      journal.conclude(entry, taken as unknown as Json)
+      return { ...taken, isRecorded: true, id }
     }
     if (record && !known && asked.rule === 'external') await this.#checkUnclaimed(asked, entry)
     const intending = asked.light ? undefined : journal.intend(entry)
     if (intending) await intending
+    // What is begun again was begun then, and so was what it begins with.
+    if ((!known || outcome) && !asked.light) clock().live()
     const started = performance.now()
     const ended = await perform({ ...at, begun: outcome ? undefined : known })
     this.#moves++
     const ms = Math.round((performance.now() - started) * 1000) / 1000
-    const kept = journal.store.clean({ ...ended, ms } as unknown as Json) as unknown as Outcome
+    const kept = journal.store.clean({
+      ...ended,
+      ms,
+      at: Date.now(),
+    } as unknown as Json) as unknown as Outcome
+    if (!asked.light) clock().live()
     if (asked.anybody) {
       const stands = (await journal.settle(entry, kept as unknown as Json)) as unknown as Outcome
       return { ...stands, isRecorded: false, id: known ? askedIn(known).id : id }
@@ -264,6 +274,13 @@ interface Loan {
   settle(): void
   /** What may be used of it. */
   outcome(asked: Asked): Promise<Outcome | undefined>
+}
+
+/** An outcome on record, with when it was given. */
+export function servedFrom(entry: JournalEntry | undefined, outcome: Outcome): Passed {
+  const at = outcome.at ?? entry?.concludedAt
+  clock().served(at)
+  return { ...outcome, ...(at !== undefined && { at }), isRecorded: true }
 }
 
 /** What is asked, as it may be written: a resumed run has no more than that. */

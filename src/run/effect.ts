@@ -4,12 +4,14 @@ import { RathError, show } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { type Json, toJson } from '../base/json.ts'
 import { stopsRun } from '../base/run-stop.ts'
+import type { ChunkInput } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
 import type { Effect } from '../tool/spec.ts'
 import { effects } from '../tool/tool.ts'
 import { currentContext, type RunContext } from './context.ts'
-import { errorOf, failureOf } from './door.ts'
+import { errorOf, failureOf, type Passed } from './door.ts'
 import { insideOf } from './entry.ts'
+import { callAround, type Inside, notesIn, spendInside, watchInside } from './inside.ts'
 import { recordedFetch } from './recorded-fetch.ts'
 import { filesWereSeen, runInEffect, sawFiles, scopeIn } from './scope.ts'
 import { underWay } from './under-way.ts'
@@ -121,16 +123,21 @@ async function effectIn<T>(
         try {
           const tree = files ? ((await look()) ?? null) : undefined
           let isSeen = false
-          const working = runInEffect(context, insideOf(at), async () => {
-            const result = await work()
-            isSeen = filesWereSeen()
-            return result
-          })
+          const working = runInEffect(context, insideOf(at), () =>
+            watchInside(context, undefined, async () => {
+              const result = await work()
+              isSeen = filesWereSeen()
+              return result
+            }),
+          )
           // A call that is cancelled does not wait for what can be done again; of the rest it has to know how it ends.
-          const result = await (isRepeatable && !light ? untilAbort(working, context.signal) : working)
+          const { result, inside } = await (isRepeatable && !light
+            ? untilAbort(working, context.signal)
+            : working)
           const value = result === undefined ? null : toJson(result, `the result of ${name}`)
-          if (tree === undefined && !isSeen) return { value }
-          return { value, sees: [{ op: 'tree', is: tree ?? null }] }
+          const known = hasAny(inside) ? { inside } : {}
+          if (tree === undefined && !isSeen) return { value, ...known }
+          return { value, ...known, sees: [{ op: 'tree', is: tree ?? null }] }
         } catch (error) {
           if (context.aborted || stopsRun(error)) throw error
           cause = error
@@ -140,8 +147,47 @@ async function effectIn<T>(
     ),
   )
   if (passed.sees) sawFiles()
+  if (passed.isRecorded) spendInside(passed.inside?.usage)
+  if (!light) notesIn(context).push(...effectChunks(name, request, rule, passed, context))
   if (passed.error !== undefined) throw cause ?? errorOf(passed.error)
   return passed.value as T
+}
+
+/** What an effect leaves on the record of the call that made it. */
+function effectChunks(
+  name: string,
+  request: Json,
+  rule: Effect,
+  passed: Passed,
+  context: RunContext,
+): ChunkInput[] {
+  const { value, error, at, ms, inside = {} } = passed
+  const { code, message } = (error ?? {}) as { code?: string; message?: string }
+  const callId = callAround(context)
+  const { sessions, usage, notes = [] } = inside
+  return [
+    ...notes,
+    {
+      kind: 'effect',
+      by: context.by,
+      name,
+      request,
+      outcome:
+        error === undefined
+          ? { kind: 'value', value: value as Json }
+          : { kind: 'error', error: code ?? 'run-failed', message: message ?? '' },
+      effect: rule,
+      ...(at !== undefined && { began: Math.round(at - (ms ?? 0)) }),
+      ...(ms !== undefined && { durationMs: ms }),
+      ...(callId !== undefined && { callId }),
+      ...(sessions && { sessions }),
+      ...(usage && { usage }),
+    },
+  ]
+}
+
+function hasAny(inside: Inside): boolean {
+  return Object.keys(inside).length > 0
 }
 
 function checkEffect(rule: unknown, name: string): void {

@@ -1,10 +1,12 @@
 import { type Digest, sha256 } from '../base/digest.ts'
 import { canonicalJson, type Json, type JsonObject } from '../base/json.ts'
+import type { ModelAnswer } from '../model/spec.ts'
 import { firstState } from '../session/first-state.ts'
 import type { Session } from '../session/session.ts'
 import { valueFrom } from '../session/session.ts'
 import type { JournalEntry } from '../store/spec.ts'
 import type { Effect } from '../tool/spec.ts'
+import type { Inside } from './inside.ts'
 
 /** How keys are made: 2 by this version, 1 by those before it. A run keeps the rule that it was begun with. */
 export type KeyRule = 1 | 2
@@ -56,6 +58,10 @@ export type Outcome = (
   readonly ms?: number
   /** What it depended on besides what it was asked from and for. */
   readonly sees?: readonly Seen[]
+  /** When it ended, in milliseconds since the epoch. Entries written before 0.2 have it in `concludedAt` alone. */
+  readonly at?: number
+  /** What was done inside it that is on no entry of its own session. */
+  readonly inside?: Inside
 }
 
 /** Something of a workspace that an effect looked at, and how it was; `null`: nothing can tell whether it still is. */
@@ -143,11 +149,17 @@ export function askedIn(entry: JournalEntry): AskedRecord {
   return entry.request as unknown as AskedRecord
 }
 
+/** The answer that a model gave, where an entry has one. */
+export function answerIn(entry: JournalEntry): ModelAnswer | undefined {
+  const { answer } = (outcomeIn(entry)?.value ?? {}) as { answer?: ModelAnswer }
+  return answer
+}
+
 export function outcomeIn(entry: JournalEntry | undefined): Outcome | undefined {
   return entry?.outcome as Outcome | undefined
 }
 
-/** Entries that are no effects: what requests name by digest, and who claimed an entry that somebody else had asked for. */
+/** Entries that are no effects: what requests name by digest, who claimed an entry that somebody else had asked for, and which sessions the run made. */
 export const definition = 'definition'
 
 /** Under which what is done inside an effect is counted. */
@@ -186,4 +198,19 @@ function asker(by: string, whole: string, branch: string): Asker {
 /** Asked for while another effect was under way, in its scope. */
 export function isInside(entry: JournalEntry): boolean {
   return askerIn(askedIn(entry)).inside !== ''
+}
+
+export function sessionKey(session: string): string {
+  return `session ${session}`
+}
+
+/** The sessions that a run made, each with the last of its drives that did; none for a run recorded before 0.2. */
+export function sessionsMade(entries: readonly JournalEntry[]): Map<string, number> {
+  const made = new Map<string, number>()
+  for (const { kind, key, occurrence, request } of entries) {
+    if (kind !== definition || !key.startsWith('session ')) continue
+    const { session } = request as { session?: unknown }
+    if (typeof session === 'string') made.set(session, Math.max(occurrence, made.get(session) ?? 0))
+  }
+  return made
 }

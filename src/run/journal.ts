@@ -2,6 +2,7 @@ import { RathError } from '../base/errors.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import type { Session } from '../session/session.ts'
 import type { CancelRequest, NewEntry, RunChange, RunLog, RunWrite, Store } from '../store/spec.ts'
+import { definition, sessionKey } from './entry.ts'
 import { isGone, newOwner } from './owner.ts'
 
 /** How long a run counts as driven after its process was last heard of. */
@@ -31,6 +32,7 @@ export class Journal {
   readonly run: string
   readonly #log: RunLog
   #held: RunWrite[] = []
+  readonly #made = new Set<string>()
   readonly #writing = new Set<Promise<void>>()
   #isScheduled = false
   #renewal: NodeJS.Timeout | undefined
@@ -114,6 +116,18 @@ export class Journal {
 
   keep(session: Session): void {
     this.#hold({ kind: 'put', session })
+    this.made(session.id)
+  }
+
+  /** Writes down that a session is of this run, and which of its drives kept it: a resumed run makes its sessions again. */
+  made(session: string): void {
+    if (this.#made.has(session)) return
+    this.#made.add(session)
+    const occurrence = this.#log.fence
+    this.#hold({
+      kind: 'intend',
+      entry: { key: sessionKey(session), occurrence, kind: definition, request: { session } },
+    })
   }
 
   #hold(write: RunWrite): void {

@@ -114,8 +114,8 @@ class Loop {
           spent = spentAt(this.#recorder, this.#context)
         }
         if (spent) return this.#stopSpent(spent)
-        const { answer, failures } = await this.#ask()
-        this.#recorder.add(...failures, this.#answerChunk(answer))
+        const { answer, failures, at } = await this.#ask()
+        this.#recorder.add(...failures, this.#answerChunk(answer, at))
         if (await this.#isDone(answer)) return
       } catch (error) {
         if (error instanceof BudgetSpent) {
@@ -170,9 +170,13 @@ class Loop {
     return output ? { output: { name: output.name, schema: output.schema } } : {}
   }
 
-  #answerChunk({ content, finishReason, usage, model, extras }: ModelAnswer): ChunkInput {
+  #answerChunk(
+    { content, finishReason, usage, model, extras }: ModelAnswer,
+    at: number | undefined,
+  ): ChunkInput {
     return {
       kind: 'assistant',
+      ...(at !== undefined && { at }),
       content,
       model: model ?? this.#agent.model.id,
       finishReason,

@@ -26,7 +26,7 @@ export class Recorder {
     this.#input = input
     const value = valueFrom(input)
     const lineage = onLane(context.out.lineage, value.lineage.lane)
-    this.#value = { ...value, id: context.out.id, lineage }
+    this.#value = { ...value, id: context.out.id, lineage, since: context.out.id }
     this.#kept = this.#value
     this.#told = input.length
   }
@@ -43,8 +43,15 @@ export class Recorder {
 
   add(...chunks: readonly ChunkInput[]): void {
     const { by } = this.#context
-    const signed = chunks.map(chunk => ('by' in chunk ? chunk : { ...chunk, by }))
-    this.#value = { ...this.#value, tip: tipAfter(this.#value, signed, Date.now()) }
+    const { clock } = this.#context
+    // What was done side by side goes on the record in the order asked: a chunk is never older than the one before it.
+    let last = this.#value.tip?.at ?? 0
+    const signed = chunks.map(chunk => {
+      last = Math.max(last, chunk.at ?? (clock ? clock.now() : Date.now()))
+      return 'by' in chunk ? { ...chunk, at: last } : { ...chunk, by, at: last }
+    })
+    const value = { ...this.#value, tip: tipAfter(this.#value, signed, last) }
+    this.#value = value
   }
 
   async keep(): Promise<void> {

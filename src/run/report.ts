@@ -1,6 +1,6 @@
-import type { ModelAnswer } from '../model/spec.ts'
+import { completeUsage } from '../session/usage.ts'
 import type { JournalEntry, RunStatus, Store } from '../store/spec.ts'
-import { askedIn, outcomeIn } from './entry.ts'
+import { answerIn, askedIn, outcomeIn } from './entry.ts'
 import { loadRecord } from './resume.ts'
 
 /** What a run did, and what of it came from another run. */
@@ -19,6 +19,8 @@ export interface RunReport {
 export interface Spent {
   readonly calls: number
   readonly tokens: number
+  /** US dollars, where a price is known. */
+  readonly cost?: number
   readonly ms: number
 }
 
@@ -45,12 +47,12 @@ export async function reportRun(run: string, store: Store): Promise<RunReport> {
 }
 
 function spentOn(entry: JournalEntry): Spent {
-  const outcome = outcomeIn(entry)
-  const answered = entry.kind === 'model' ? outcome?.value : undefined
-  const { answer } = (answered ?? {}) as unknown as { answer?: ModelAnswer }
-  return { calls: 1, tokens: answer?.usage?.totalTokens ?? 0, ms: outcome?.ms ?? 0 }
+  const answer = entry.kind === 'model' ? answerIn(entry) : undefined
+  const { totalTokens = 0, cost } = answer?.usage ? completeUsage(answer.usage) : {}
+  return { calls: 1, tokens: totalTokens, ...(cost !== undefined && { cost }), ms: outcomeIn(entry)?.ms ?? 0 }
 }
 
 function sum(a: Spent, b: Spent): Spent {
-  return { calls: a.calls + b.calls, tokens: a.tokens + b.tokens, ms: a.ms + b.ms }
+  const cost = a.cost === undefined && b.cost === undefined ? {} : { cost: (a.cost ?? 0) + (b.cost ?? 0) }
+  return { calls: a.calls + b.calls, tokens: a.tokens + b.tokens, ...cost, ms: a.ms + b.ms }
 }

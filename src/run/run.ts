@@ -78,6 +78,8 @@ export class Run {
   readonly #starting = new Map<string, Promise<void>>()
   #opening: Promise<Journal> | undefined
   #journal: Journal | undefined
+  /** Sessions that were kept before anything was written for the run. */
+  readonly #made = new Set<string>()
   #active = 0
   #onIdle: (() => void) | undefined
   #isOver = false
@@ -153,6 +155,11 @@ export class Run {
     return this.#setup.record !== undefined
   }
 
+  /** The time at which it was first begun, where it goes on. */
+  get begunAt(): number | undefined {
+    return this.#setup.record?.entries[0]?.intendedAt
+  }
+
   /** Whether an earlier process may have left files half-written. */
   get wasCutOff(): boolean {
     const { record } = this.#setup
@@ -201,7 +208,10 @@ export class Run {
 
   /** Keeps a session behind what the run has written so far; `settled` waits for it. Before the first effect it is waited for here. */
   keep(session: Session): Promise<unknown> | undefined {
-    if (!this.#journal || this.#isOver) return this.#facts.store().then(store => store.sessions.put(session))
+    if (!this.#journal || this.#isOver) {
+      this.#made.add(session.id)
+      return this.#facts.store().then(store => store.sessions.put(session))
+    }
     this.#journal.keep(session)
     return undefined
   }
@@ -304,6 +314,7 @@ export class Run {
 
   #use(journal: Journal): void {
     this.#journal = journal
+    for (const session of this.#made) journal.made(session)
     this.#opening = Promise.resolve(journal)
     journal.onLost = error => this.stop(error)
     journal.onCancel = ({ by, reason }) =>

@@ -2,12 +2,14 @@ import { RathError, show } from '../base/errors.ts'
 import type { MemoryBackend } from '../memory/spec.ts'
 import type { ModelLike } from '../model/resolve.ts'
 import type { SandboxBackend } from '../sandbox/spec.ts'
+import type { SessionGraph } from '../session/graph.ts'
 import type { Session } from '../session/session.ts'
 import { createRedactor, type Redactor } from '../store/redact.ts'
 import type { GcOptions, GcReport, RunStore, Store, StoreOptions } from '../store/spec.ts'
 import { openApprovals } from './approval-facts.ts'
 import { sealed } from './code-seal.ts'
 import { type ApprovalAnswer, decideApproval } from './decide.ts'
+import { graphOf } from './graph/graph.ts'
 import { usualLease } from './journal.ts'
 import { lazySessions } from './lazy-sessions.ts'
 import { Memories, type MemoriesOptions } from './memory/memories.ts'
@@ -90,6 +92,11 @@ export interface Runtime extends AsyncDisposable {
   cancel(runId: string, request?: { readonly by?: string; readonly reason?: string }): Promise<void>
   /** What a run did and spent, and what it took from another. */
   report(runId: string): Promise<RunReport>
+  /**
+   * The session graph of a run by its id, of a session by id, prefix or tag with what it came from and what came of it, or of `all` sessions.
+   * What sub-agents and tools made inside is in `links`; steps that were never kept are left out.
+   */
+  graph(runOrSession: string): Promise<SessionGraph>
   /** Frees what no session, run or tag reaches any more. Files of workspaces are for `rath gc`. */
   gc(options?: GcOptions): Promise<GcReport>
   /** Ends what runs in the sandboxes, and closes them and the store. */
@@ -225,6 +232,7 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
     review: async (id, callId, found) => reviewEffect(id, callId, found, { store: await open(), lease }),
     cancel: async (id, request) => void (await (await open()).runs.cancel(id, request)),
     report: async id => reportRun(id, await open()),
+    graph: async name => (await graphOf(await open(), name)).graph,
     gc: async gcOptions => (await open()).gc(gcOptions),
     close,
     [Symbol.asyncDispose]: close,

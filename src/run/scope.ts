@@ -59,8 +59,6 @@ interface Inside {
   /** The call whose effect is running. */
   readonly holder: object
   readonly scope: Scope
-  /** The session that its answer comes from. */
-  session?: string
   /** The effect around this one. */
   readonly outer: Inside | undefined
   /** Something inside it depended on files. */
@@ -83,12 +81,6 @@ export function scopeIn(holder: { readonly scope: Scope }): Scope {
   return inside?.holder === holder ? inside.scope : holder.scope
 }
 
-/** Says, inside an effect, which session its answer comes from. That goes on the record beside the answer, which stays the same from run to run. */
-export function answeredBy(session: string): void {
-  const inside = effects.getStore()
-  if (inside) inside.session = session
-}
-
 /** Says, inside an effect, that what is done there depended on files. So does then what is around it. */
 export function sawFiles(): void {
   for (let inside = effects.getStore(); inside; inside = inside.outer) inside.sawFiles = true
@@ -97,9 +89,4 @@ export function sawFiles(): void {
 /** Whether something inside the effect around this code has said so. */
 export function filesWereSeen(): boolean {
   return effects.getStore()?.sawFiles === true
-}
-
-/** What the effect around this code has said so far. */
-export function answeringSession(): string | undefined {
-  return effects.getStore()?.session
 }

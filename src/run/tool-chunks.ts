@@ -3,18 +3,22 @@ import type { ChunkInput } from '../session/chunk.ts'
 import type { CallRecord } from '../tool/dispatch.ts'
 import type { ToolEvidence } from '../tool/tool-record.ts'
 
-/** What a call leaves on the record: what was asked of people, what was found of the files, and its result. */
+/** What a call leaves on the record: what was asked of people, what was found of the files, what its own code did, and its result. */
 export function toolChunks({
   call,
   args,
   outcome,
   durationMs,
   evidence,
+  at,
+  inside = {},
   approvals,
 }: CallRecord): ChunkInput[] {
+  const { sessions, usage, notes = [] } = inside
   return [
     ...approvals,
     ...(evidence ? filesFound(evidence) : []),
+    ...notes,
     {
       kind: 'tool-result',
       callId: call.id,
@@ -22,6 +26,9 @@ export function toolChunks({
       args,
       outcome,
       durationMs,
+      ...(at !== undefined && { at }),
+      ...(sessions && { sessions }),
+      ...(usage && { usage }),
       ...(evidence && chunkFields(evidence)),
     },
   ]

@@ -11,11 +11,12 @@ import type { ToolRecord } from '../tool/tool-record.ts'
 import { cleanDigest } from './clean-digest.ts'
 import type { RunContext } from './context.ts'
 import { type Asked, askerOf, insideOf, type Lending, type Outcome, type Seen } from './entry.ts'
+import { spendInside, watchInside } from './inside.ts'
 import { perform, performCaptured } from './perform.ts'
 import type { Place } from './place/place.ts'
 import type { Visit } from './place/places.ts'
 import { Sight, stillSeen } from './place/sight.ts'
-import { answeringSession, filesWereSeen, runInEffect, sawFiles, scopeIn } from './scope.ts'
+import { filesWereSeen, runInEffect, sawFiles, scopeIn } from './scope.ts'
 import type { TurnName } from './turn-files.ts'
 
 /** One turn's calls at the door. */
@@ -48,24 +49,37 @@ export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn)
   const name = { session, asker: askerOf(asking) }
   let cutOff: ToolRecord | undefined
   try {
-    const { value, isRecorded, sees } = await context.run.door.pass(asking, async at => {
+    const { value, isRecorded, sees, at, inside } = await context.run.door.pass(asking, async at => {
       const sight = new Sight()
       let seenInside = false
       const perform = () =>
-        runInEffect(context, insideOf(at), async () => {
-          const record = withSession(await work(call, run, turn, name, sight))
-          seenInside = filesWereSeen()
-          return record
-        })
-      const record = await (tracing ? tracing.tool(call, session, context, at, perform) : perform())
+        runInEffect(context, insideOf(at), () =>
+          watchInside(context, call.call.id, async () => {
+            const record = await work(call, run, turn, name, sight)
+            seenInside = filesWereSeen()
+            return record
+          }),
+        )
+      const { result: record, inside } = await (tracing
+        ? tracing.tool(call, session, context, at, perform)
+        : perform())
       const sees = seenInside ? unknownFiles : sight.seen(record.evidence?.before)
-      if (!wasCancelled(record, context)) return { value: record as unknown as Json, ...(sees && { sees }) }
-      cutOff = record
+      const known = Object.keys(inside).length > 0 && { inside }
+      if (!wasCancelled(record, context))
+        return { value: record as unknown as Json, ...known, ...(sees && { sees }) }
+      cutOff = { ...record, ...known }
       throw cancelledError(context.signal)
     })
     if (sees) sawFiles()
-    if (isRecorded) tracing?.recorded()
-    return value as unknown as ToolRecord
+    if (isRecorded) {
+      tracing?.recorded()
+      spendInside(inside?.usage)
+    }
+    return {
+      ...(value as unknown as ToolRecord),
+      ...(at !== undefined && { at }),
+      ...(inside && { inside }),
+    }
   } catch (error) {
     // It has no outcome for the journal: a resumed run decides by the tool's effect. The session of this one says how it ended.
     if (cutOff) return cutOff
@@ -174,12 +188,6 @@ function startOver(turn: ToolTurn): Promise<void> {
 
 function visitOf({ session, context, signal }: ToolTurn): Visit {
   return { session, run: context.runId, signal }
-}
-
-/** The record of an agent's work leads to the session it worked on. */
-function withSession(record: ToolRecord): ToolRecord {
-  const session = answeringSession()
-  return session === undefined ? record : { ...record, evidence: { ...record.evidence, session } }
 }
 
 type RunTool = (sandbox?: () => Promise<Sandbox>) => Promise<ToolOutcome>

@@ -135,7 +135,16 @@ const mergedBranch = record(
     'chunks',
   ]),
 )
-const leftOutChunk = record(fields({ chunk: digest, usage }, ['chunk', 'usage']))
+const isTrue: Check<true> = (value, path, problems) => {
+  if (value !== true) problems.push({ path, message: `must be true or left out, not ${show(value)}` })
+  return true
+}
+const leftOutChunk = record(fields({ chunk: digest, usage, inside: isTrue }, ['chunk', 'usage']))
+const insideSession = record(fields({ session: nonEmpty, head: nullable(digest) }, ['session', 'head']))
+const effectOutcome = tagged('kind', {
+  value: fields({ kind: text, value: json }, ['value']),
+  error: fields({ kind: text, error: nonEmpty, message: text }, ['error', 'message']),
+})
 const conflict = record(
   fields({ path: nonEmpty, kind: nonEmpty, settled: nonEmpty, by: nonEmpty }, ['path', 'settled']),
 )
@@ -165,8 +174,24 @@ const kinds: Record<ChunkKind, Fields> = {
       files: list(fileChange),
       before: digest,
       tree: digest,
+      sessions: list(insideSession),
+      usage,
     },
     ['callId', 'tool', 'outcome'],
+  ),
+  effect: fields(
+    {
+      name: nonEmpty,
+      request: json,
+      outcome: effectOutcome,
+      effect: nonEmpty,
+      began: time,
+      durationMs: count,
+      callId: nonEmpty,
+      sessions: list(insideSession),
+      usage,
+    },
+    ['name', 'outcome'],
   ),
   memory: fields(
     {

@@ -1,4 +1,4 @@
-import type { ChunkBody, ToolOutcome } from './chunk.ts'
+import type { ChunkBody, EffectOutcome, ToolOutcome } from './chunk.ts'
 import { textOf } from './part.ts'
 
 /** What a chunk says, for people: one reading of every kind, used by `chunk.text`, printing and search. */
@@ -10,6 +10,8 @@ export function chunkText(chunk: ChunkBody): string {
       return textOf(chunk.content)
     case 'tool-result':
       return outcomeText(chunk.outcome)
+    case 'effect':
+      return `${chunk.name}: ${effectText(chunk.outcome)}`
     case 'memory':
       return chunk.error ?? chunk.injected ?? chunk.query ?? ''
     case 'placement':
@@ -29,6 +31,11 @@ export function chunkText(chunk: ChunkBody): string {
     case 'note':
       return chunk.data === undefined ? chunk.name : `${chunk.name}: ${JSON.stringify(chunk.data)}`
   }
+}
+
+function effectText(outcome: EffectOutcome): string {
+  if (outcome.kind === 'error') return `${outcome.error}: ${outcome.message}`
+  return typeof outcome.value === 'string' ? outcome.value : JSON.stringify(outcome.value)
 }
 
 /** A tool's outcome as the text a model reads: strings as they are, other values as JSON. */

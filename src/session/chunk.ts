@@ -60,7 +60,38 @@ export interface ToolResultBody extends Recorded {
   readonly before?: Digest
   /** Tree digest of the workspace after the call: the files belong to what an agent perceives. */
   readonly tree?: Digest
+  /** The sessions that calls inside it made, each as it stood when the call ended. */
+  readonly sessions?: readonly InsideSession[]
+  /** What model calls inside it spent, those of nested tools included. */
+  readonly usage?: Usage
 }
+
+/** A session that was made inside a tool or an effect. */
+export interface InsideSession {
+  readonly session: string
+  readonly head: Digest | null
+}
+
+/** Something of the user's own that touched the world; see `effect`. */
+export interface EffectBody extends Recorded {
+  readonly kind: 'effect'
+  readonly name: string
+  readonly request?: Json
+  readonly outcome: EffectOutcome
+  /** What it does to the world, as it was declared: `external`, `idempotent` … */
+  readonly effect?: string
+  /** When it began, in milliseconds since the epoch; `at` is when it went on the record. */
+  readonly began?: number
+  readonly durationMs?: number
+  /** The tool call that it was made in. */
+  readonly callId?: string
+  readonly sessions?: readonly InsideSession[]
+  readonly usage?: Usage
+}
+
+export type EffectOutcome =
+  | { readonly kind: 'value'; readonly value: Json }
+  | { readonly kind: 'error'; readonly error: string; readonly message: string }
 
 export type ToolOutcome =
   | { readonly kind: 'value'; readonly value: Json; readonly content?: readonly Part[] }
@@ -171,6 +202,8 @@ export interface LeftOutChunk {
   /** Its id, or its origin if it had been merged before. */
   readonly chunk: Digest
   readonly usage: Usage
+  /** It was spent inside a tool or an effect, by sessions of their own. */
+  readonly inside?: true
 }
 
 export interface MergeConflict {
@@ -212,6 +245,7 @@ export type ChunkBody =
   | UserBody
   | AssistantBody
   | ToolResultBody
+  | EffectBody
   | MemoryBody
   | PlacementBody
   | RouteBody

@@ -11,6 +11,8 @@ import { addUsage, noUsage, type Usage } from './usage.ts'
  */
 export interface Fold {
   readonly usage: Usage
+  /** The part of `usage` that this history's own model calls spent, without those inside tools and effects. */
+  readonly own: Usage
   readonly placement: Chunk<'placement'> | undefined
   /** The files as the last chunk that tells of them left them. */
   readonly tree: Digest | undefined
@@ -32,6 +34,7 @@ export interface WorkedIn {
 
 export const emptyFold: Fold = {
   usage: noUsage,
+  own: noUsage,
   placement: undefined,
   tree: undefined,
   folder: undefined,
@@ -43,7 +46,20 @@ export const emptyFold: Fold = {
 export function fold(before: Fold, chunk: Chunk): Fold {
   const after = foldKind(before, chunk)
   if (!('usage' in chunk) || chunk.usage === undefined) return after
-  return { ...after, usage: addUsage(before.usage, chunk.usage) }
+  const usage = addUsage(before.usage, chunk.usage)
+  const own = ownUsage(chunk)
+  // Where nothing was spent inside, both are one object.
+  if (own === chunk.usage && before.own === before.usage) return { ...after, usage, own: usage }
+  return { ...after, usage, own: own === undefined ? before.own : addUsage(before.own, own) }
+}
+
+/** What a chunk says that its own history spent. */
+function ownUsage(chunk: Chunk): Usage | undefined {
+  if (chunk.kind === 'tool-result' || chunk.kind === 'effect') return undefined
+  if (chunk.kind !== 'merge' || !chunk.leftOut?.some(({ inside }) => inside))
+    return 'usage' in chunk ? chunk.usage : undefined
+  const own = chunk.leftOut.filter(({ inside }) => !inside)
+  return own.reduce((sum, { usage }) => addUsage(sum, usage), noUsage)
 }
 
 function foldKind(before: Fold, chunk: Chunk): Fold {

@@ -12,11 +12,19 @@ export interface GraphEdge {
   readonly to: string
 }
 
+/** A call inside a tool or an effect: what `to` made is part of the record of `from`, and is not one of its parents. */
+export interface GraphLink extends GraphEdge {
+  /** The tool call of `from` that it was made in. */
+  readonly callId?: string
+}
+
 /** Sessions and how each came from others. Every traversal is a loop, linear in nodes and edges. */
 export interface SessionGraph {
   /** Parents before children; otherwise in the order given. */
   readonly nodes: readonly GraphNode[]
   readonly edges: readonly GraphEdge[]
+  /** From a session to those that calls inside its tools and effects made, where both are here. */
+  readonly links: readonly GraphLink[]
   /** Nearest first. */
   ancestors(id: string): string[]
   /** Nearest first. */
@@ -25,7 +33,11 @@ export interface SessionGraph {
   commonAncestor(a: string, b: string): string | undefined
   toMermaid(): string
   toDot(): string
-  toJSON(): { nodes: readonly { id: string; lineage: Lineage }[]; edges: readonly GraphEdge[] }
+  toJSON(): {
+    nodes: readonly { id: string; lineage: Lineage }[]
+    edges: readonly GraphEdge[]
+    links: readonly GraphLink[]
+  }
 }
 
 export function sessionGraph(sessions: Iterable<GraphNode>): SessionGraph {
@@ -36,6 +48,7 @@ export function sessionGraph(sessions: Iterable<GraphNode>): SessionGraph {
   const nodes = parentsFirst(byId, children)
   const rank = new Map(nodes.map((node, i) => [node.id, i]))
   const edges = nodes.flatMap(node => distinct(node.lineage.parents).map(from => ({ from, to: node.id })))
+  const links = nodes.flatMap(node => linksTo(node, byId))
   const parents = (id: string) => byId.get(id)?.lineage.parents ?? []
 
   function walk(id: string, next: (id: string) => readonly string[]): string[] {
@@ -49,6 +62,7 @@ export function sessionGraph(sessions: Iterable<GraphNode>): SessionGraph {
   return {
     nodes,
     edges,
+    links,
     ancestors: id => walk(id, parents),
     descendants: id => walk(id, here => children.get(here) ?? []),
     commonAncestor(a, b) {
@@ -59,10 +73,17 @@ export function sessionGraph(sessions: Iterable<GraphNode>): SessionGraph {
       }
       return best
     },
-    toMermaid: () => mermaid(nodes, edges),
-    toDot: () => dot(nodes, edges),
-    toJSON: () => ({ nodes, edges }),
+    toMermaid: () => mermaid(nodes, edges, links),
+    toDot: () => dot(nodes, edges, links),
+    toJSON: () => ({ nodes, edges, links }),
   }
+}
+
+/** The lineage of a call says for which session it was made, where that is not one of its parents. */
+function linksTo({ id, lineage }: GraphNode, byId: ReadonlyMap<string, GraphNode>): GraphLink[] {
+  const { session, callId } = (lineage.extras.inside ?? {}) as { session?: unknown; callId?: unknown }
+  if (typeof session !== 'string' || !byId.has(session) || session === id) return []
+  return [{ from: session, to: id, ...(typeof callId === 'string' && { callId }) }]
 }
 
 function checkParents(byId: ReadonlyMap<string, GraphNode>): void {
@@ -138,10 +159,16 @@ function distinct(ids: readonly string[]): readonly string[] {
 
 /** What is said of a session. The end of an id tells sessions apart; its beginning is only the time they were made. */
 export function captionOf({ id, lineage }: GraphNode): string {
-  return [id.slice(-8), lineage.operation, lineage.label, lineage.by].filter(Boolean).join(' ')
+  const { session } = (lineage.extras.inside ?? {}) as { session?: unknown }
+  const inside = typeof session === 'string' ? `inside ${session.slice(-8)}` : ''
+  return [id.slice(-8), lineage.operation, lineage.label, lineage.by, inside].filter(Boolean).join(' ')
 }
 
-function mermaid(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): string {
+function mermaid(
+  nodes: readonly GraphNode[],
+  edges: readonly GraphEdge[],
+  links: readonly GraphLink[],
+): string {
   const name = shortNames(nodes)
   const text = (node: GraphNode) =>
     captionOf(node)
@@ -151,6 +178,7 @@ function mermaid(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): stri
     'flowchart TD',
     ...nodes.map(node => `  ${name(node.id)}["${text(node)}"]`),
     ...edges.map(edge => `  ${name(edge.from)} --> ${name(edge.to)}`),
+    ...links.map(link => `  ${name(link.from)} -.-> ${name(link.to)}`),
     '',
   ].join('\n')
 }
@@ -165,12 +193,13 @@ const entities: Readonly<Record<string, string>> = {
   '`': '#96;',
 }
 
-function dot(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): string {
+function dot(nodes: readonly GraphNode[], edges: readonly GraphEdge[], links: readonly GraphLink[]): string {
   const name = shortNames(nodes)
   return [
     'digraph sessions {',
     ...nodes.map(node => `  ${name(node.id)} [label=${JSON.stringify(captionOf(node))}];`),
     ...edges.map(edge => `  ${name(edge.from)} -> ${name(edge.to)};`),
+    ...links.map(link => `  ${name(link.from)} -> ${name(link.to)} [style=dashed];`),
     '}',
     '',
   ].join('\n')

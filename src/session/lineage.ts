@@ -1,3 +1,4 @@
+import { now } from '../base/clock.ts'
 import { RathError, show } from '../base/errors.ts'
 import { type JsonObject, toJson } from '../base/json.ts'
 import { type Lane, rootLane } from './lane.ts'
@@ -12,6 +13,10 @@ export interface Lineage {
   readonly label?: string
   /** Which line of work it is on; absent at the root. */
   readonly lane?: Lane
+  /**
+   * What else is known. The library writes `run` (the run whose call made it), `inside` (the `session` and `callId` of the tool that the call
+   * was made in), `result` (the session that a call passed on) and `since` (the nearest session before its parents that may have been kept).
+   */
   readonly extras: JsonObject
 }
 
@@ -42,9 +47,10 @@ export function lineage(
   parents: readonly string[],
   options: OperationOptions = {},
   lane: Lane = rootLane,
+  since?: string,
 ): Lineage {
   checkOptions(options, operation)
-  const { by, label, at = Date.now(), extras } = options
+  const { by, label, at = now(), extras } = options
   checkName(by, 'by', operation)
   checkName(label, 'label', operation)
   if (typeof at !== 'number' || !Number.isFinite(at)) {
@@ -56,7 +62,8 @@ export function lineage(
   // Fields in canonical order, like those of chunks: read back from a file, a lineage is the same to the byte.
   const line = { at } as { -readonly [K in keyof Lineage]: Lineage[K] }
   if (by !== undefined) line.by = by
-  line.extras = extras === undefined ? noExtras : (toJson(extras, `${operation}: extras`) as JsonObject)
+  const given = extras === undefined ? noExtras : (toJson(extras, `${operation}: extras`) as JsonObject)
+  line.extras = since === undefined ? given : Object.freeze({ ...given, since })
   if (label !== undefined) line.label = label
   if (lane !== rootLane) line.lane = lane
   line.operation = operation
@@ -67,10 +74,17 @@ export function lineage(
 /**
  * The lineage of a plain append. Most are never looked at, so this one is frozen when it is first shown and not when it is made.
  */
-export function appendedTo(parent: string, lane: Lane | undefined): Lineage {
+export function appendedTo(parent: string, lane: Lane | undefined, since: string | undefined): Lineage {
+  const extras = since === undefined ? noExtras : Object.freeze({ since })
   return lane === undefined
-    ? { at: Date.now(), extras: noExtras, operation: 'append', parents: [parent] }
-    : { at: Date.now(), extras: noExtras, lane, operation: 'append', parents: [parent] }
+    ? { at: now(), extras, operation: 'append', parents: [parent] }
+    : { at: now(), extras, lane, operation: 'append', parents: [parent] }
+}
+
+/** The sessions that it came from: its parents, and where a step between was not kept, the nearest one before that may have been. */
+export function namedBy({ parents, extras }: Lineage): readonly string[] {
+  const { since } = extras
+  return typeof since === 'string' ? [...parents, since] : parents
 }
 
 /** The lineage of a call that was made before its input was there, on the lane of that input. */

@@ -41,7 +41,9 @@ export class CountedUsage {
 
 function spentBy(chunk: Chunk): readonly LeftOutChunk[] {
   if (chunk.kind === 'merge') return chunk.leftOut ?? []
-  return 'usage' in chunk && chunk.usage ? [{ chunk: identityOf(chunk), usage: chunk.usage }] : []
+  if (!('usage' in chunk) || chunk.usage === undefined) return []
+  const isInside = chunk.kind === 'tool-result' || chunk.kind === 'effect'
+  return [{ chunk: identityOf(chunk), usage: chunk.usage, ...(isInside && { inside: true as const }) }]
 }
 
 function spentOn(entries: readonly LeftOutChunk[]): { usage?: Usage; leftOut?: readonly LeftOutChunk[] } {

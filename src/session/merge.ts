@@ -24,7 +24,7 @@ import { CountedUsage } from './merge-usage.ts'
 import { parseChunk } from './parse.ts'
 import { checkSamePlace } from './placement.ts'
 import { anchored } from './summary.ts'
-import { linkAll, type SessionValue, type Side } from './value.ts'
+import { linkAll, type SessionValue, type Side, sinceOf } from './value.ts'
 
 /** Decides what follows the shared history: chunks of the sides, new chunks, or both. */
 export type Choose = (
@@ -59,6 +59,7 @@ export async function merge(
     values.map(value => value.id),
     options,
     lane,
+    sinceOf(ours),
   )
   const branch = commonBranch(values.map(value => value.branch))
   // What a fixed policy chose are the sides' own chunks; what a function returned may be anything.
@@ -79,7 +80,8 @@ export async function merge(
     },
     from.at,
   )
-  return { id: newId(), tip: linkAll(joined, [record], branch), branch, lineage: from }
+  const tip = linkAll(joined, [record], branch)
+  return { id: newId(), tip, branch, lineage: from, since: ours.since }
 }
 
 /** The sides whose files count. */

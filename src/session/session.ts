@@ -152,9 +152,14 @@ export class Session {
     return foldAt(this.#value.tip).stops.at(-1)?.error
   }
 
-  /** Everything spent along this history, shared history counted once. */
+  /** Everything spent along this history and inside its tools and effects: sub-agents included, shared history counted once. */
   get usage(): Usage {
     return foldAt(this.#value.tip).usage
+  }
+
+  /** The part of `usage` that the model calls of this history spent themselves, without those of sub-agents. */
+  get ownUsage(): Usage {
+    return foldAt(this.#value.tip).own
   }
 
   get placement(): Placement | undefined {

@@ -25,6 +25,8 @@ export interface SessionValue {
   readonly tip: Chunk | undefined
   readonly branch: Branch
   readonly lineage: Lineage
+  /** The nearest session, itself or before it, that may have been kept: created, read, or made by a call. */
+  readonly since?: string | undefined
 }
 
 /** One of several sessions that are looked at together, with the chunks it has of its own. */
@@ -36,7 +38,8 @@ export interface Side {
 export function create(input: ChunkInput | undefined, options: OperationOptions = {}): SessionValue {
   const from = lineage('create', [], options)
   const tip = input && link(undefined, parseChunk(input, from.at))
-  return { id: newId(), tip, branch: trunk, lineage: from }
+  const id = newId()
+  return { id, tip, branch: trunk, lineage: from, since: id }
 }
 
 /** Adds chunks at the end. Nothing is added unless every one of them can be. */
@@ -46,8 +49,12 @@ export function append(
   options?: OperationOptions,
 ): SessionValue {
   const { lane } = value.lineage
-  const from = options ? lineage('append', [value.id], options, lane) : appendedTo(value.id, lane)
-  return { id: newId(), tip: tipAfter(value, inputs, from.at), branch: value.branch, lineage: from }
+  const since = sinceOf(value)
+  const from = options
+    ? lineage('append', [value.id], options, lane, since)
+    : appendedTo(value.id, lane, since)
+  const tip = tipAfter(value, inputs, from.at)
+  return { id: newId(), tip, branch: value.branch, lineage: from, since: value.since }
 }
 
 /** Adds a chunk of another history. For merges the two are one chunk: kept once, and its cost counted once. */
@@ -55,7 +62,8 @@ export function appendCopy(value: SessionValue, chunk: Chunk): SessionValue {
   const { branch: _, ...body } = { ...chunk } as ChunkBody
   const copy = withField(body as ChunkBody, { origin: identityOf(chunk) })
   const tip = copyOf(chunk, linkOn(value.tip, copy, value.branch))
-  return { id: newId(), tip, branch: value.branch, lineage: appendedTo(value.id, value.lineage.lane) }
+  const from = appendedTo(value.id, value.lineage.lane, sinceOf(value))
+  return { id: newId(), tip, branch: value.branch, lineage: from, since: value.since }
 }
 
 /** The last chunk of a value to which these are added. */
@@ -69,7 +77,15 @@ export function tipAfter(value: SessionValue, inputs: readonly unknown[], at: nu
 export function place(value: SessionValue, input: ChunkInput, options: OperationOptions): SessionValue {
   const placed = append(value, [input], options)
   const lane = placedOn(value.lineage.lane ?? rootLane, placed.id)
-  return { ...placed, lineage: lineage('to', [value.id], { ...options, at: placed.lineage.at }, lane) }
+  return {
+    ...placed,
+    lineage: lineage('to', [value.id], { ...options, at: placed.lineage.at }, lane, sinceOf(value)),
+  }
+}
+
+/** What the lineage of a child says besides its parent, when that one may never be kept. */
+export function sinceOf({ id, since }: SessionValue): string | undefined {
+  return since === id ? undefined : since
 }
 
 function bodyOf(value: SessionValue, input: unknown, at: number, name: string): ChunkBody {
@@ -104,11 +120,12 @@ export function fork(
   const named = label === undefined ? options : { ...options, label }
   const id = newId()
   const lane = laneOff(value.lineage.lane ?? rootLane, id, workspace)
-  return { ...value, id, branch, lineage: lineage('fork', [value.id], named, lane) }
+  return { ...value, id, branch, lineage: lineage('fork', [value.id], named, lane, sinceOf(value)) }
 }
 
 export function detach(value: SessionValue, options: OperationOptions): SessionValue {
-  return { ...value, id: newId(), lineage: lineage('detach', [], options, value.lineage.lane) }
+  const id = newId()
+  return { ...value, id, lineage: lineage('detach', [], options, value.lineage.lane), since: id }
 }
 
 /**
@@ -119,7 +136,7 @@ export function rewind(value: SessionValue, to: string | number, options: Operat
   const tip = typeof to === 'number' ? byIndex(value.tip, to) : byId(value.tip, to)
   const id = newId()
   const lane = laneOff(value.lineage.lane ?? rootLane, id)
-  return { ...value, id, tip, lineage: lineage('rewind', [value.id], options, lane) }
+  return { ...value, id, tip, lineage: lineage('rewind', [value.id], options, lane, sinceOf(value)) }
 }
 
 function byIndex(tip: Chunk | undefined, index: number): Chunk {

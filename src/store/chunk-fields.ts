@@ -1,5 +1,5 @@
 /** Fields of a chunk that hold JSON of a caller's, a tool's or a provider's own making: names inside mean nothing to us. */
-const own = new Set(['args', 'value', 'detail', 'extras', 'ranOn', 'spec', 'answer', 'data'])
+const own = new Set(['args', 'request', 'value', 'detail', 'extras', 'ranOn', 'spec', 'answer', 'data'])
 
 export function isOwn(name: string): boolean {
   return own.has(name)

@@ -167,7 +167,7 @@ export class Sessions implements SessionStore {
       )
     }
     this.#writer.stored(tip)
-    return sessionOf({ id, tip, branch, lineage })
+    return sessionOf({ id, tip, branch, lineage, since: id })
   }
 
   row(name: string): Promise<SessionRow> {

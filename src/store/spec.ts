@@ -98,7 +98,7 @@ export interface SessionFilter {
   readonly operation?: string
   readonly by?: string
   readonly label?: string
-  /** Only children of this session id. */
+  /** Only children of this session id, and those that came from it by steps that were not kept. */
   readonly parent?: string
   readonly tagged?: boolean
   /** First kept at or after, before: milliseconds since the epoch. */

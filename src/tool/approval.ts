@@ -1,3 +1,4 @@
+import { now } from '../base/clock.ts'
 import { digestOf } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import { isPlainObject, type Json } from '../base/json.ts'
@@ -91,6 +92,7 @@ export function askedChunk(request: ApprovalRequest, by: string | undefined): Ch
   const { approval, call, tool, args, question } = request
   return {
     kind: 'approval',
+    at: now(),
     approval,
     callId: call.id,
     tool: tool.name,

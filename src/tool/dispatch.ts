@@ -58,6 +58,9 @@ export interface CallRecord {
   readonly durationMs: number
   /** Where it ran and what it did to files, if `around` told. */
   readonly evidence?: ToolRecord['evidence'] | undefined
+  /** When it ended and what was done inside it, if `around` told. */
+  readonly at?: number | undefined
+  readonly inside?: ToolRecord['inside'] | undefined
   /** Chunks of kind `approval`: what was asked and what was decided. */
   readonly approvals: readonly ChunkInput[]
 }
@@ -168,14 +171,14 @@ class Turn {
     } catch {
       // Somebody who watches cannot stop a call.
     }
-    const { outcome, durationMs, evidence } = await (around ? around(call, run) : timed(run))
-    return { call, outcome, durationMs, evidence, approvals: none }
+    const record = await (around ? around(call, run) : timed(run))
+    return { ...record, call, approvals: none }
   }
 
   #record(index: number, call: ToolCallPart, ended: Ended): void {
-    const { call: ran, outcome, approvals, durationMs = 0, evidence } = ended
+    const { call: ran, outcome, approvals, durationMs = 0, evidence, at, inside } = ended
     const args = ran?.args ?? call.args
-    this.#records[index] = { call, args, outcome, durationMs, evidence, approvals }
+    this.#records[index] = { call, args, outcome, durationMs, evidence, at, inside, approvals }
     if (!this.#isTelling) this.#telling = this.#tell()
   }
 
@@ -228,6 +231,8 @@ interface Ended {
   readonly approvals: readonly ChunkInput[]
   readonly durationMs?: number
   readonly evidence?: ToolRecord['evidence'] | undefined
+  readonly at?: number | undefined
+  readonly inside?: ToolRecord['inside'] | undefined
 }
 
 const none: readonly never[] = Object.freeze([])

@@ -150,7 +150,11 @@ async function ask(
   const given = answer && 'decision' in answer ? answer : { decision: answer as ApprovalDecision }
   const decision = checkDecision(given.decision, tool.name)
   const known = given.approval === undefined ? request : { ...request, approval: given.approval }
-  const approvals = [askedChunk(known, by), decidedChunk(known, decision, by)]
+  // Asked when it was asked, under the id that it was first asked with.
+  const approvals = [
+    { ...askedChunk(known, by), at: asked.at },
+    decidedChunk(known, decision, by),
+  ] as ChunkInput[]
   if (decision.verdict === 'approved') return { call, approvals }
   if (decision.verdict === 'edited') {
     return edited(call, toJson(decision.edit, 'edit'), approvals, rulings, permissions)

@@ -1,17 +1,29 @@
 import type { Digest } from '../base/digest.ts'
 import type { JsonObject } from '../base/json.ts'
-import type { FileChange, ToolOutcome } from '../session/chunk.ts'
+import type { ChunkInput, FileChange, InsideSession, ToolOutcome } from '../session/chunk.ts'
+import type { Usage } from '../session/usage.ts'
 
 /** A call that ran, as the journal keeps it: everything that its chunk says of it. */
 export interface ToolRecord {
   readonly outcome: ToolOutcome
   readonly durationMs: number
   readonly evidence?: ToolEvidence
+  /** When it ended, in milliseconds since the epoch; the journal has it beside this. */
+  readonly at?: number
+  /** What was done inside it; the journal has it beside this. */
+  readonly inside?: ToolInside
+}
+
+/** Sessions, spending and chunks of what a tool's own code did. */
+export interface ToolInside {
+  readonly sessions?: readonly InsideSession[]
+  readonly usage?: Usage
+  readonly notes?: readonly ChunkInput[]
 }
 
 /** Where a call ran, and what it did to files. */
 export interface ToolEvidence {
-  /** The id of the session that the answer comes from, where an agent gave it. */
+  /** The id of the session that the answer comes from, in journals written before 0.2. */
   readonly session?: string
   /** The sandbox: backend, id and folder. */
   readonly ranOn?: JsonObject

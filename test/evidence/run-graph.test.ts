@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { runGraph } from '../../src/evidence/run-graph.ts'
 import { Agent } from '../../src/flow/agent.ts'
 import { Parallel } from '../../src/flow/parallel.ts'
 import { Sequential } from '../../src/flow/sequential.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
+import { graphOf } from '../../src/run/graph/graph.ts'
 import { createRuntime } from '../../src/run/runtime.ts'
 import { sessionGraph } from '../../src/session/graph.ts'
 import { Session } from '../../src/session/session.ts'
@@ -16,7 +16,8 @@ const agent = (name: string) =>
 
 /** What each session of the run came from, by what made it. */
 async function edgesOf(store: Store, run: string): Promise<Record<string, string[]>> {
-  const { nodes, isCut } = await runGraph(store, run)
+  const { graph, isCut } = await graphOf(store, run)
+  const { nodes } = graph
   expect(isCut).toBe(false)
   const names = new Map(
     nodes.map(({ id, lineage: { by, label, operation } }) => [id, by ?? label ?? operation]),
@@ -145,7 +146,7 @@ test('no session comes from itself, though it began before what it took in', asy
   for (const session of [root, ...branches, merged]) await store.sessions.put(session)
   await store.runs.create({ id: 'run-1', input: root.id, output: merged.id })
   const [a, b] = branches as [Session, Session]
-  const { nodes } = await runGraph(store, 'run-1')
+  const { nodes } = (await graphOf(store, 'run-1')).graph
   expect(Object.fromEntries(nodes.map(({ id, lineage }) => [id, lineage.parents]))).toEqual({
     [root.id]: [],
     [a.id]: [root.id],

@@ -380,6 +380,7 @@ test('Session has these members and no others', () => {
         'chunks',
         'text',
         'usage',
+        'ownUsage',
       ],
       ...['placement', 'pending', 'messages', 'append', 'user', 'to', 'fork', 'forks', 'detach', 'rewind'],
       ...['merge', 'diff', 'verify', 'toJSONL', 'toString', 'toJSON', inspect],

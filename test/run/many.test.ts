@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Chunk } from '../../src/session/chunk.ts'
 import { tool } from '../../src/tool/tool.ts'
 import { agentWith, ask, callsEcho, echo, kinds, store } from './make.ts'
 
@@ -76,7 +77,9 @@ describe('many at once', () => {
     }
     const [one, other] = await Promise.all([run(), run()])
     expect(one.state).toBe(other.state)
-    const named = [one, other].map(out => out.chunks.at(2)?.extras?.session as string)
+    const named = [one, other].map(
+      out => (out.chunks.at(2) as Chunk<'tool-result'>).sessions?.[0]?.session as string,
+    )
     expect(new Set(named).size).toBe(2)
     for (const id of named) expect((await store.sessions.get(id)).text).toBe('42')
   })

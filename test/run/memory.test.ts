@@ -401,7 +401,7 @@ describe('what a program does with it', () => {
     })
     const { agent } = agentWith([{ toolCalls: [{ name: 'note' }] }, 'Noted.'], { memory, tools: [note] })
     const out = await agent(ask('Note it.'))
-    expect(kinds(out)).toEqual(['user', 'memory', 'assistant', 'tool-result', 'assistant', 'memory'])
+    expect(kinds(out)).toEqual(['user', 'memory', 'assistant', 'memory', 'tool-result', 'assistant'])
     expect(memories(out)[1]).toMatchObject({ op: 'remember', by: 'Agent' })
   })
 })

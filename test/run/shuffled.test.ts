@@ -275,7 +275,7 @@ describe('two equal effects that were cut off at once', () => {
     await runtime.review(run, open[1]?.id ?? '', { happened: false })
     const out = await runtime.resume(run, live)
     expect(paid).toEqual([5])
-    expect(out.chunks.at(-1)?.text).toBe('7 and 1')
+    expect(out.chunks.findLast(chunk => chunk.kind === 'user')?.text).toBe('7 and 1')
   })
 
   it('so have calls of two branches that share a call id', async () => {

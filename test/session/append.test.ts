@@ -49,6 +49,21 @@ const full: ChunkInput[] = [
     ranOn: { backend: 'local' },
     files: [{ path: 'b.txt', change: 'renamed', from: 'a.txt', patch: '@@' }],
     tree: digest,
+    sessions: [{ session: 's9', head: null }],
+    usage: { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0, reasoningTokens: 0, totalTokens: 2 },
+    at: 4,
+  },
+  {
+    kind: 'effect',
+    name: 'send-mail',
+    request: { to: 'ann' },
+    outcome: { kind: 'error', error: 'run-failed', message: 'no such box' },
+    effect: 'external',
+    began: 3,
+    durationMs: 1,
+    callId: 'c1',
+    sessions: [{ session: 's9', head: digest }],
+    usage: { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0, reasoningTokens: 0, totalTokens: 2 },
     at: 4,
   },
   {
@@ -125,9 +140,9 @@ describe('append', () => {
     expect(Session.fromJSONL(session.toJSONL()).chunks.at(0)).toEqual(session.chunks.at(0))
   })
 
-  it('knows thirteen kinds', () => {
+  it('knows fourteen kinds', () => {
     expect(full.map(chunk => chunk.kind)).toEqual(kinds)
-    expect(kinds).toHaveLength(13)
+    expect(kinds).toHaveLength(14)
   })
 
   it('keeps bytes as base64, whichever way they were given', () => {

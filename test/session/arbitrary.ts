@@ -150,6 +150,8 @@ const hit = partly(
 )
 const branch = fc.record({ session: name, head: fc.option(anyDigest), branch: anyText, chunks: count })
 
+const insideSession = fc.record({ session: name, head: fc.option(anyDigest) })
+
 /** What each kind carries besides the fields that all share: a generator for every field, and which are needed. */
 export const fieldsOf: {
   [K in ChunkKind]: { fields: Record<string, Arbitrary<unknown>>; required: string[] }
@@ -170,8 +172,27 @@ export const fieldsOf: {
       ranOn: anyObject,
       files: fc.array(file, { maxLength: 2 }),
       tree: anyDigest,
+      sessions: fc.array(insideSession, { maxLength: 2 }),
+      usage,
     },
     required: ['callId', 'tool', 'outcome'],
+  },
+  effect: {
+    fields: {
+      name,
+      request: anyJson,
+      outcome: fc.oneof(
+        fc.record({ kind: fc.constant('value' as const), value: anyJson }),
+        fc.record({ kind: fc.constant('error' as const), error: name, message: anyText }),
+      ),
+      effect: fc.constantFrom('external', 'read'),
+      began: count,
+      durationMs: count,
+      callId: name,
+      sessions: fc.array(insideSession, { maxLength: 2 }),
+      usage,
+    },
+    required: ['name', 'outcome'],
   },
   memory: {
     fields: {

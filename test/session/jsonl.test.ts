@@ -121,10 +121,10 @@ describe('fromJSONL', () => {
       const record = { ...JSON.parse(lines[0] as string), ...change }
       return refusal(() => Session.fromJSONL(edited(0, JSON.stringify(record))))
     }
-    const newer = opened({ version: 2, news: 'unheard of' })
+    const newer = opened({ version: 3, news: 'unheard of' })
     expect(newer.code).toBe('format-newer')
-    expect(newer.message).toContain('session format 2, and this openrath reads up to 1: update openrath')
-    expect(newer.data).toEqual({ version: 2, reads: 1 })
+    expect(newer.message).toContain('session format 3, and this openrath reads up to 2: update openrath')
+    expect(newer.data).toEqual({ version: 3, reads: 2 })
     expect(opened({ format: 'other' }).message).toContain(
       'Line 1 has the format "other"; this reads openrath/session',
     )

@@ -55,6 +55,8 @@ describe('lineage', () => {
       operation: 'merge',
       label: 'joined',
       ...recorded,
+      // The forks may never be kept: then this is what it came from.
+      extras: { ...recorded.extras, since: start.id },
     })
   })
 

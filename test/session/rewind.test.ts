@@ -5,7 +5,8 @@ import { anyChunk } from './arbitrary.ts'
 import { note, refusal, says, texts, user } from './make.ts'
 
 describe('rewind', () => {
-  const session = Session.create('empty').append(user('a'), says('b'), note('c'), says('d'))
+  const empty = Session.create('empty')
+  const session = empty.append(user('a'), says('b'), note('c'), says('d'))
 
   it('keeps everything up to and including a chunk, by index, from the end, or by id', () => {
     expect(texts(session.rewind(1))).toEqual(['a', 'b'])
@@ -23,7 +24,7 @@ describe('rewind', () => {
       by: 'ann',
       label: 'retry',
       at: 5,
-      extras: { why: 'typo' },
+      extras: { why: 'typo', since: empty.id },
     })
   })
 

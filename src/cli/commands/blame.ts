@@ -48,8 +48,9 @@ async function blameFile(what: string, options: Options, output: Output): Promis
   output.print(printBlamedLines(lines))
   const [only] = lines
   if (line !== undefined && only?.producer) {
-    const { chunk } = only.producer
-    output.print(printBlamedChunk(await blame(session, { chunk }, { store })))
+    const { chunk, session: other } = only.producer
+    const owner = other === undefined ? session : await store.sessions.get(other)
+    output.print(printBlamedChunk(await blame(owner, { chunk }, { store })))
   }
 }
 

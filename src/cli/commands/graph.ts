@@ -1,10 +1,8 @@
 import { type Command, Option } from 'commander'
 import { graphLanes } from '../../evidence/graph-lanes.ts'
-import { runGraph } from '../../evidence/run-graph.ts'
-import { type GraphNode, sessionGraph } from '../../session/graph.ts'
+import { graphOf } from '../../run/graph/graph.ts'
 import type { Store } from '../../store/spec.ts'
 import { examples, type StoreOption, withStore } from '../command.ts'
-import { graphRows, relatives } from '../graph-rows.ts'
 import { findEither } from '../names.ts'
 import type { Output } from '../output.ts'
 import { openToRead } from '../runtime.ts'
@@ -37,7 +35,8 @@ export function define(command: Command, output: Output): void {
 
 async function draw(name: string | undefined, options: Options, output: Output): Promise<void> {
   await using store = await openToRead(options)
-  const graph = sessionGraph(await nodesOf(name, store, output))
+  const { graph, isCut } = await graphOf(store, await nameIn(store, name))
+  if (isCut) output.tell(`There are more sessions than these ${graph.nodes.length}.`)
   const format = options.json ? 'json' : options.format
   if (format === 'json') output.json(graph.toJSON())
   else if (format === 'dot') output.print(graph.toDot())
@@ -45,16 +44,8 @@ async function draw(name: string | undefined, options: Options, output: Output):
   else for (const { text } of graphLanes(graph, { width: output.width() })) output.print(text)
 }
 
-async function nodesOf(
-  name: string | undefined,
-  store: Store,
-  output: Output,
-): Promise<readonly GraphNode[]> {
-  if (name === undefined) return graphRows(store)
+async function nameIn(store: Store, name: string | undefined): Promise<string> {
+  if (name === undefined) return 'all'
   const found = await findEither(store, name)
-  if (found.run === undefined) return relatives(await graphRows(store), found.session)
-  const { id } = found.run
-  const { nodes, isCut } = await runGraph(store, id)
-  if (isCut) output.tell(`Run ${id} has more sessions than these ${nodes.length}.`)
-  return nodes
+  return found.run ? found.run.id : found.session
 }

@@ -36,6 +36,8 @@ export class BundleChecker {
   /** Of the sessions so far, and of parents that no session so far has. */
   readonly #ids = new Set<unknown>()
   readonly #awaited = new Set<unknown>()
+  /** Sessions that tool results and effects name, with the line that first does. */
+  readonly #inside = new Map<string, number>()
   #format: string | undefined
   #number = 0
   #close: CloseRecord | undefined
@@ -122,7 +124,7 @@ export class BundleChecker {
     const { type } = record
     const outOfPlace = this.#format === bundleName ? this.#outOfPlace(type) : undefined
     if (outOfPlace) return { reason: `is out of place: ${outOfPlace}` }
-    if (type === 'chunk') return this.#sections.add(record)
+    if (type === 'chunk') return this.#sections.add(record) ?? this.#linked(record)
     if (!isIntact(record as { digest: Digest })) {
       const reason = `was altered: the ${show(type)} record does not match its digest`
       return { reason, ...this.#whose(record) }
@@ -174,6 +176,15 @@ export class BundleChecker {
     return { reason: `opens session ${show(id)} too late: it, or one before it, came from it`, session: id }
   }
 
+  /** What was made inside a tool has to be here, too. */
+  #linked({ chunk }: Loose): undefined {
+    const { sessions } = (chunk ?? {}) as { sessions?: unknown }
+    for (const named of Array.isArray(sessions) ? sessions : []) {
+      const { session } = (named ?? {}) as { session?: unknown }
+      if (typeof session === 'string' && !this.#inside.has(session)) this.#inside.set(session, this.#number)
+    }
+  }
+
   #closing({ lines, heads, runs, absent, sha256 }: CloseRecord): Wrong | undefined {
     const before = this.#number - 1
     if (lines !== before) return { reason: `counts ${show(lines)} lines before it, and ${before} are here` }
@@ -182,6 +193,12 @@ export class BundleChecker {
     if (digestOf(runs ?? null) !== digestOf(this.#journals.described()))
       return { reason: 'names other runs than are here' }
     if (!Array.isArray(absent)) return { reason: `has ${show(absent)} for a list of absent sessions` }
+    const lacking = [...this.#inside].find(([id]) => !this.#ids.has(id) && !absent.includes(id))
+    if (lacking)
+      return {
+        reason: `closes a bundle without session ${show(lacking[0])}, which line ${lacking[1]} says was made inside a tool or an effect`,
+        session: lacking[0],
+      }
     return sha256 === this.#hash.copy().digest('hex')
       ? undefined
       : { reason: 'seals other bytes than are here' }

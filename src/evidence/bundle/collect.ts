@@ -1,14 +1,18 @@
 import type { Digest } from '../../base/digest.ts'
 import { RathError, show } from '../../base/errors.ts'
+import { sessionsMade } from '../../run/entry.ts'
+import { rowOf, sessionsInside } from '../../run/graph/rows.ts'
+import { backwards } from '../../session/chain.ts'
 import { sessionGraph } from '../../session/graph.ts'
-import type { Session } from '../../session/session.ts'
+import { namedBy } from '../../session/lineage.ts'
+import { type Session, valueFrom } from '../../session/session.ts'
 import type { SessionRow, Store } from '../../store/spec.ts'
 
 /** What a bundle is made of. */
 export interface BundleContent {
   /** Sessions by id, prefix or tag. With runs, besides those. */
   readonly sessions?: readonly string[]
-  /** Runs by id: their journals, their input and output sessions. */
+  /** Runs by id: their journals and the sessions that went in, were made and came out. */
   readonly runs?: readonly string[]
   /**
    * What comes with a named session. `graph` (default): everything it is connected with, rejected branches too. `ancestors`: what it
@@ -28,10 +32,38 @@ export async function collectRows(store: Store, content: BundleContent): Promise
   const rows = new Map<string, SessionRow>()
   for await (const row of allRows(store)) rows.set(row.id, row)
   const named = await namedSessions(store, content)
-  const wanted = named === undefined ? [...rows.keys()] : await reach(named, rows, store, content.with)
+  const found = named === undefined ? [...rows.keys()] : await reach(named, rows, store, content.with)
+  const { wanted, lost } = await withInside(found, rows, store)
   const parents = wanted.flatMap(id => rows.get(id)?.lineage.parents ?? [])
-  const absent = [...new Set(parents.filter(parent => !rows.has(parent)))]
+  const absent = [...new Set([...parents.filter(parent => !rows.has(parent)), ...lost])]
   return { rows: inOrder(wanted.map(id => rows.get(id) as SessionRow)), absent }
+}
+
+/** The same with the sessions that were made inside them, and what those came from. A session without its sub-agents is half a record. */
+async function withInside(
+  found: readonly string[],
+  rows: ReadonlyMap<string, SessionRow>,
+  store: Store,
+): Promise<{ readonly wanted: readonly string[]; readonly lost: readonly string[] }> {
+  const wanted = new Set(found)
+  const lost = new Set<string>()
+  const seen = new Set<Digest>()
+  for (const id of wanted)
+    for (const chunk of backwards(valueFrom(await store.sessions.get(id)).tip)) {
+      if (seen.has(chunk.id)) break
+      seen.add(chunk.id)
+      for (const inside of sessionsInside(chunk)) {
+        if (!rows.has(inside)) lost.add(inside)
+        else for (const one of ancestorsByLineage(inside, rows)) wanted.add(one)
+      }
+    }
+  return { wanted: [...wanted], lost: [...lost] }
+}
+
+function ancestorsByLineage(id: string, rows: ReadonlyMap<string, SessionRow>): string[] {
+  const seen = new Set([id])
+  for (const here of seen) for (const parent of namedIn(rows, here)) seen.add(parent)
+  return [...seen].filter(one => rows.has(one))
 }
 
 /** The ids under which a store keeps the prompts of a session's answers. */
@@ -59,6 +91,8 @@ async function namedSessions(store: Store, content: BundleContent): Promise<stri
   for (const id of runs ?? []) {
     const { input, output } = await store.runs.get(id)
     for (const name of [input, output]) if (name !== null) ids.push((await store.sessions.row(name)).id)
+    for (const made of sessionsMade(await store.runs.journal(id)).keys())
+      if (await rowOf(store, made)) ids.push(made)
   }
   return ids
 }
@@ -87,7 +121,7 @@ async function ancestorsOf(
   store: Store,
 ): Promise<string[]> {
   const seen = new Set(named)
-  for (const id of seen) for (const parent of rows.get(id)?.lineage.parents ?? []) seen.add(parent)
+  for (const id of seen) for (const parent of namedIn(rows, id)) seen.add(parent)
   const history = new Set<Digest>()
   for (const id of named) for (const chunk of (await store.sessions.get(id)).chunks) history.add(chunk.id)
   for (const { id, head } of rows.values()) if (head !== null && history.has(head)) seen.add(id)
@@ -112,7 +146,7 @@ async function graphOf(
     }
   }
   for (const { id, lineage } of rows.values()) {
-    for (const parent of lineage.parents) connect(id, parent)
+    for (const parent of namedBy(lineage)) connect(id, parent)
     const isBroken = lineage.parents.length === 0 || lineage.parents.some(parent => !rows.has(parent))
     const first = isBroken && (await store.sessions.get(id)).chunks.at(0)?.id
     if (first) connect(id, `chunk ${first}`)
@@ -122,12 +156,17 @@ async function graphOf(
   return [...seen].filter(id => rows.has(id))
 }
 
+function namedIn(rows: ReadonlyMap<string, SessionRow>, id: string): readonly string[] {
+  const row = rows.get(id)
+  return row ? namedBy(row.lineage) : []
+}
+
 function inOrder(rows: readonly SessionRow[]): SessionRow[] {
   const byId = new Map(rows.map(row => [row.id, row]))
   const known = rows.toSorted((one, other) => one.lineage.at - other.lineage.at)
   const nodes = known.map(({ id, lineage }) => ({
     id,
-    lineage: { ...lineage, parents: lineage.parents.filter(parent => byId.has(parent)) },
+    lineage: { ...lineage, parents: namedBy(lineage).filter(parent => byId.has(parent)) },
   }))
   return sessionGraph(nodes).nodes.map(node => byId.get(node.id) as SessionRow)
 }

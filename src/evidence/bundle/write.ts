@@ -118,9 +118,10 @@ class BundleWriter {
     this.#sessions.add(id)
     const chunks = session.chunks.slice()
     const shared = chunks.findLastIndex(chunk => this.#written.has(chunk.id))
-    const opening = sessionRecord(session, chunks[shared]?.id)
+    const own = chunks.slice(shared + 1)
+    const opening = sessionRecord(session, chunks[shared]?.id, own)
     yield this.line(opening)
-    for (const chunk of chunks.slice(shared + 1)) {
+    for (const chunk of own) {
       this.#written.add(chunk.id)
       yield this.line(chunkRecord(chunk))
     }

@@ -1,8 +1,8 @@
+import type { Event, History, Line } from '../../run/graph/history.ts'
+import type { Material } from '../../run/graph/material.ts'
 import type { Chunk } from '../../session/chunk.ts'
-import { addUsage, noUsage } from '../../session/usage.ts'
+import { addUsage, noUsage, spentBy } from '../../session/usage.ts'
 import type { BranchReport, BranchStatus } from './dossier.ts'
-import type { Event, History, Line } from './history.ts'
-import type { Material } from './material.ts'
 
 /** Every line of work with what became of it: what a verdict says of it, else whether its chunks are part of the result. */
 export function branchesOf(history: History, { final }: Material): BranchReport[] {
@@ -59,6 +59,7 @@ function outcomeOf({ line, isFinal, stepsInFinal, verdict, merged, accepted }: F
     return { status, reason: `${said}${who}${verdict.reason ? `: ${ended(verdict.reason)}` : '.'}${still}` }
   }
   if (isFinal) return { status: 'adopted', reason: 'The result is on this line.' }
+  if (line.inside) return workedInside(line.inside)
   const merge = merged.at(-1)
   const by = merge ? [merge.n] : []
   if (stepsInFinal > 0) return { status: 'adopted', reason: takenIn(line, stepsInFinal, merge), by }
@@ -74,6 +75,16 @@ function outcomeOf({ line, isFinal, stepsInFinal, verdict, merged, accepted }: F
   }
   const chosen = accepted.get(merge) ?? ''
   return { status: 'rejected', reason: `Left out of ${named(merge)}.${chosen}${lastError(line)}`, by }
+}
+
+function workedInside({ n, chunk, inFinal, line }: Event): Outcome {
+  const what = chunk.kind === 'tool-result' ? chunk.tool : chunk.kind === 'effect' ? chunk.name : chunk.kind
+  if (inFinal) return { status: 'adopted', reason: `It worked inside ${what}, step ${n}.`, by: [n] }
+  return {
+    status: 'unjudged',
+    reason: `It worked inside ${what} on ${line.name}, which is not part of the result.`,
+    by: [n],
+  }
 }
 
 function takenIn({ events, began }: Line, count: number, merge: Event | undefined): string {
@@ -152,7 +163,9 @@ function add<K>(map: Map<K, Event[]>, key: K, event: Event): void {
 
 function usageOf({ events }: Line) {
   let usage = noUsage
-  for (const { chunk } of events)
-    if (chunk.kind !== 'merge' && 'usage' in chunk && chunk.usage) usage = addUsage(usage, chunk.usage)
+  for (const { chunk } of events) {
+    const spent = spentBy(chunk)
+    if (spent) usage = addUsage(usage, spent)
+  }
   return usage
 }

@@ -1,4 +1,7 @@
 import { RathError } from '../../base/errors.ts'
+import { collect } from '../../run/graph/collect.ts'
+import { type History, historyOf, type Line } from '../../run/graph/history.ts'
+import type { Material } from '../../run/graph/material.ts'
 import type { SandboxCapabilities } from '../../sandbox/spec.ts'
 import { commonBranch } from '../../session/branch.ts'
 import { backwards } from '../../session/chain.ts'
@@ -7,14 +10,11 @@ import { Session, valueFrom } from '../../session/session.ts'
 import type { Store } from '../../store/spec.ts'
 import type { SignatureReport } from '../signature.ts'
 import { branchesOf } from './branches.ts'
-import { collect } from './collect.ts'
 import { type CutLimits, Cutter } from './cutter.ts'
 import type { Dossier, Integrity, Subject } from './dossier.ts'
-import { type History, historyOf, type Line } from './history.ts'
-import type { Material } from './material.ts'
 import { nodesOf } from './nodes.ts'
 import { patchOf } from './patch.ts'
-import { approvalsOf, failuresOf, filesIn, memoryOf, toolsOf } from './sections.ts'
+import { approvalsOf, effectsOf, failuresOf, filesIn, memoryOf, toolsOf } from './sections.ts'
 import { promptsIn, spendingOf } from './spending.ts'
 import { statementsOf } from './statements.ts'
 import { stepsOf } from './steps.ts'
@@ -73,7 +73,8 @@ export async function dossierFrom(material: Material, options: DossierOptions = 
   const integrity = integrityOf(history, material, signatures)
   const tools = toolsOf(events, journal)
   const approvals = approvalsOf(events, cutter)
-  const spending = spendingOf(history)
+  const spending = spendingOf(history, material)
+  const effects = effectsOf(events, cutter)
   const patch = await patchOf(final, events, cutter, workspaces)
   const capabilities = new Map(sandboxes.map(backend => [backend.name, backend.capabilities]))
   const dossier: Dossier = {
@@ -90,6 +91,7 @@ export async function dossierFrom(material: Material, options: DossierOptions = 
     steps: stepsOf(events, cutter),
     tools,
     files: filesIn(events),
+    effects,
     approvals,
     memory: memoryOf(events, cutter),
     failures: failuresOf(events),
@@ -101,6 +103,7 @@ export async function dossierFrom(material: Material, options: DossierOptions = 
       events,
       integrity,
       tools,
+      effects,
       approvals,
       patch,
       spending,

@@ -27,6 +27,8 @@ export interface Dossier {
   readonly steps: readonly Step[]
   readonly tools: readonly ToolSummary[]
   readonly files: readonly FileSummary[]
+  /** What the program did itself, through `effect`. */
+  readonly effects: readonly EffectReport[]
   readonly approvals: readonly ApprovalReport[]
   readonly memory: readonly MemoryReport[]
   readonly failures: readonly FailureReport[]
@@ -155,6 +157,8 @@ export interface ToolStep {
   readonly files?: readonly FileStep[]
   /** Paths that had changed by nobody of this run. */
   readonly drift?: readonly string[]
+  /** The sessions that calls inside it made; their steps are here, too. */
+  readonly sessions?: readonly string[]
 }
 
 export interface FileStep {
@@ -196,6 +200,18 @@ export interface FinalPatch {
   readonly note?: string
 }
 
+export interface EffectReport {
+  readonly step: number
+  readonly name: string
+  readonly by?: string
+  /** What it does to the world, as it was declared. */
+  readonly effect?: string
+  readonly request?: Cut
+  readonly outcome: 'value' | 'error'
+  readonly result: Cut
+  readonly durationMs?: number
+}
+
 export interface ApprovalReport {
   readonly id: string
   readonly tool?: string
@@ -224,7 +240,7 @@ export interface MemoryReport {
 
 export interface FailureReport {
   readonly step: number
-  readonly what: 'model' | 'tool' | 'denied' | 'command' | 'memory'
+  readonly what: 'model' | 'tool' | 'denied' | 'command' | 'effect' | 'memory'
   readonly error: string
   readonly message: string
   readonly attempt?: number
@@ -236,6 +252,8 @@ export interface Spending {
   readonly total: Usage
   readonly agents: readonly Spent[]
   readonly models: readonly Spent[]
+  /** Of `total`, what the journal says was spent and no session that was kept. */
+  readonly unkept?: Usage
   /** Answers and summaries without a price: their cost is not in the sums. */
   readonly unpriced: number
 }

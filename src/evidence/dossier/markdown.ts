@@ -4,7 +4,7 @@ import { visible, visibleLine } from './visible.ts'
 
 /** A dossier as Markdown, for reviews and pull requests. Recorded text stands in fences and code spans, where it is only text. Linear in the dossier. */
 export function dossierMarkdown(dossier: Dossier): string {
-  const { subject, task, answer, environment, integrity } = dossier
+  const { subject, task, answer, environment, integrity, effects = [] } = dossier
   const facts = [
     subject.status ?? 'session',
     `${moment(subject.startedAt)} UTC`,
@@ -53,6 +53,15 @@ export function dossierMarkdown(dossier: Dossier): string {
           dossier.approvals.map(
             ({ tool, verdict, decidedBy, reason, decidedAt, question }) =>
               `**${verdict}** ${code(tool ?? 'question')}${decidedBy === undefined ? '' : ` by ${plain(decidedBy)}`}${decidedAt === undefined ? '' : `, ${moment(decidedAt)} UTC`}${reason === undefined ? '' : `: ${plain(reason)}`}${question === undefined ? '' : ` (${plain(question)})`}`,
+          ),
+        ),
+    '## Effects of the program',
+    effects.length === 0
+      ? '*The program did nothing of its own through `effect`.*'
+      : list(
+          effects.map(
+            ({ step, name, effect, by, outcome, result }) =>
+              `step ${step}: ${code(name)}${effect === undefined ? '' : ` (${plain(effect)})`}${by === undefined ? '' : ` by ${code(by)}`}, ${outcome === 'error' ? 'failed' : 'gave'} ${code(result.text)}`,
           ),
         ),
     '## Failures and retries',
@@ -189,6 +198,7 @@ function toolParts(tool: ToolStep): string[] {
     ...named('stdout', tool.stdout),
     ...named('stderr', tool.stderr),
     ...(tool.files ?? []).flatMap(fileParts),
+    ...(tool.sessions ? [`sessions made inside: ${tool.sessions.map(code).join(', ')}`] : []),
     ...(tool.drift
       ? [`changed before by nobody of this work: ${tool.drift.slice(0, 20).map(code).join(', ')}`]
       : []),

@@ -1,8 +1,8 @@
+import { type Event, type History, inOrderOfSteps, type Line } from '../../run/graph/history.ts'
+import type { Material } from '../../run/graph/material.ts'
 import { previousOf } from '../../session/chain.ts'
 import type { Session } from '../../session/session.ts'
 import type { SessionNode } from './dossier.ts'
-import type { Event, History, Line } from './history.ts'
-import type { Material } from './material.ts'
 
 /** The sessions of the graph in the order of their steps, each with those it went on from. */
 export function nodesOf(history: History, { sessions, final }: Material): SessionNode[] {
@@ -33,9 +33,7 @@ export function nodesOf(history: History, { sessions, final }: Material): Sessio
       ...(session.id === result && { isFinal: true as const }),
     }
   })
-  const place = ({ firstStep, id }: SessionNode) => firstStep ?? tipStep.get(id) ?? 0
-  const tipStep = new Map(sessions.map(session => [session.id, (tipOf(session, history)?.n ?? 0) + 0.5]))
-  return nodes.sort((a, b) => place(a) - place(b))
+  return inOrderOfSteps(nodes, history, sessions)
 }
 
 function beforeIt(session: Session, events: readonly Event[], history: History): string[] {

@@ -1,12 +1,12 @@
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
+import type { Event } from '../../run/graph/history.ts'
 import { changesBetween } from '../../sandbox/workspace/changes.ts'
 import { foldAt } from '../../session/chain.ts'
 import { type Session, valueFrom } from '../../session/session.ts'
 import { openKeptFiles } from '../kept-files.ts'
 import type { Cutter } from './cutter.ts'
 import type { FinalPatch } from './dossier.ts'
-import type { Event } from './history.ts'
 import { fileStep } from './tool-step.ts'
 
 /** What became of the files: between the first tree and the last where both can be read, else the recorded patches one after the other. */

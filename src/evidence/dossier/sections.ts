@@ -1,9 +1,17 @@
+import type { Json } from '../../base/json.ts'
 import { askedIn } from '../../run/entry.ts'
+import type { Event } from '../../run/graph/history.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import type { JournalEntry } from '../../store/spec.ts'
 import type { Cutter } from './cutter.ts'
-import type { ApprovalReport, FailureReport, FileSummary, MemoryReport, ToolSummary } from './dossier.ts'
-import type { Event } from './history.ts'
+import type {
+  ApprovalReport,
+  EffectReport,
+  FailureReport,
+  FileSummary,
+  MemoryReport,
+  ToolSummary,
+} from './dossier.ts'
 import { argumentsOf, exitOf, placeOf } from './tool-step.ts'
 
 /** The tools that were called, the busiest first. */
@@ -83,6 +91,31 @@ export function filesIn(events: readonly Event[]): FileSummary[] {
       sandboxes: [...sandboxes],
     }))
     .sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+/** What the program did itself. */
+export function effectsOf(events: readonly Event[], cutter: Cutter): EffectReport[] {
+  return events.flatMap(({ n, chunk }) => {
+    if (chunk.kind !== 'effect') return []
+    const { name, by, effect, request, outcome, durationMs } = chunk
+    const result = outcome.kind === 'error' ? `${outcome.error}: ${outcome.message}` : jsonText(outcome.value)
+    return [
+      {
+        step: n,
+        name,
+        ...(by !== undefined && { by }),
+        ...(effect !== undefined && { effect }),
+        ...(request !== undefined && { request: cutter.keep(jsonText(request)) }),
+        outcome: outcome.kind,
+        result: cutter.keep(result),
+        ...(durationMs !== undefined && { durationMs }),
+      },
+    ]
+  })
+}
+
+function jsonText(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 /** Questions to people with their answers. One that was asked on two branches is two. */
@@ -170,6 +203,14 @@ function failureIn(chunk: Chunk): Omit<FailureReport, 'step' | 'by'> | undefined
         message: short(commandIn(chunk)),
       }
     }
+    case 'effect':
+      return chunk.outcome.kind === 'value'
+        ? undefined
+        : {
+            what: 'effect',
+            error: chunk.outcome.error,
+            message: short(`${chunk.name}: ${chunk.outcome.message}`),
+          }
     case 'memory':
       return chunk.error === undefined
         ? undefined

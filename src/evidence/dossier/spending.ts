@@ -1,11 +1,21 @@
 import type { Digest } from '../../base/digest.ts'
-import { addUsage, noUsage, type Usage } from '../../session/usage.ts'
+import { answerIn } from '../../run/entry.ts'
+import type { Event, History } from '../../run/graph/history.ts'
+import type { Material } from '../../run/graph/material.ts'
+import { sessionsInside } from '../../run/graph/rows.ts'
+import { addUsage, completeUsage, noUsage, spentBy, subtractUsage, type Usage } from '../../session/usage.ts'
+import type { JournalEntry } from '../../store/spec.ts'
 import type { Cutter } from './cutter.ts'
 import type { PromptReport, Spending, Spent } from './dossier.ts'
-import type { Event, History } from './history.ts'
 
-/** Tokens and cost, by agent and by model, each chunk counted once, on whichever branch it was spent. */
-export function spendingOf({ events, byChunk }: History): Spending {
+/**
+ * Tokens and cost, by agent and by model, each chunk counted once, on whichever branch or inside whichever tool it was spent. What the
+ * journal of a run says besides is counted, too: an answer that was there when the process died, a question whose session was dropped.
+ */
+export function spendingOf(
+  { events, byChunk, lineOf }: History,
+  { run, journal, sessions }: Material,
+): Spending {
   const agents = new Map<string, Spent>()
   const models = new Map<string, Spent>()
   let total = noUsage
@@ -20,15 +30,38 @@ export function spendingOf({ events, byChunk }: History): Spending {
     if (chunk.kind === 'merge') {
       for (const { chunk: id, usage } of chunk.leftOut ?? [])
         if (!byChunk.has(id)) add(leftOut, leftOut, usage)
-    } else if ('usage' in chunk && chunk.usage) {
-      add(chunk.by ?? nobody, ('model' in chunk && chunk.model) || `(${chunk.kind})`, chunk.usage)
+    } else if (chunk.kind === 'tool-result' || chunk.kind === 'effect') {
+      const isHere = sessionsInside(chunk).some(id => lineOf.has(id))
+      if (chunk.usage && !isHere) add(inside, inside, chunk.usage)
+    } else {
+      const usage = spentBy(chunk)
+      if (usage) add(chunk.by ?? nobody, ('model' in chunk && chunk.model) || `(${chunk.kind})`, usage)
     }
+  }
+  const input = sessions.find(({ id }) => id === run?.input)
+  const known = subtractUsage(total, input?.usage ?? noUsage)
+  const unkept = subtractUsage(spentIn(journal ?? []), known)
+  if (unkept.totalTokens > 0) {
+    add(dropped, dropped, unkept)
+    return { total, agents: byCost(agents), models: byCost(models), unkept, unpriced }
   }
   return { total, agents: byCost(agents), models: byCost(models), unpriced }
 }
 
 export const nobody = '(not named)'
+const inside = '(inside a tool, session not at hand)'
+const dropped = '(on the journal, in no session)'
 const leftOut = '(left out of a merge, session not at hand)'
+
+/** What the answers on a journal spent, borrowed ones included: their chunks say it, too. */
+function spentIn(journal: readonly JournalEntry[]): Usage {
+  let spent = noUsage
+  for (const entry of journal) {
+    const usage = entry.kind === 'model' ? answerIn(entry)?.usage : undefined
+    if (usage) spent = addUsage(spent, completeUsage(usage))
+  }
+  return spent
+}
 
 function count(sums: Map<string, Spent>, name: string, usage: Usage): void {
   const { answers, usage: before } = sums.get(name) ?? { answers: 0, usage: noUsage }

@@ -1,11 +1,20 @@
 import { gitSettingsIn } from '../../base/git-settings.ts'
 import { askedIn, definition, outcomeIn } from '../../run/entry.ts'
+import type { Event } from '../../run/graph/history.ts'
+import type { Material } from '../../run/graph/material.ts'
+import { sessionsInside } from '../../run/graph/rows.ts'
 import type { SandboxCapabilities } from '../../sandbox/spec.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import type { JournalEntry } from '../../store/spec.ts'
-import type { ApprovalReport, FinalPatch, Integrity, Spending, Statement, ToolSummary } from './dossier.ts'
-import type { Event } from './history.ts'
-import type { Material } from './material.ts'
+import type {
+  ApprovalReport,
+  EffectReport,
+  FinalPatch,
+  Integrity,
+  Spending,
+  Statement,
+  ToolSummary,
+} from './dossier.ts'
 import { driftIn } from './tool-step.ts'
 
 export interface StatementFacts {
@@ -13,6 +22,7 @@ export interface StatementFacts {
   readonly events: readonly Event[]
   readonly integrity: Integrity
   readonly tools: readonly ToolSummary[]
+  readonly effects: readonly EffectReport[]
   readonly approvals: readonly ApprovalReport[]
   readonly patch: FinalPatch
   readonly spending: Spending
@@ -79,16 +89,32 @@ function aboutSignatures({ signatures }: Integrity): Statement[] {
   ]
 }
 
-function aboutAnswers({ events, spending }: StatementFacts): Statement[] {
+function aboutAnswers({ events, spending, material }: StatementFacts): Statement[] {
   const answers = events.filter(({ chunk }) => chunk.kind === 'assistant')
   if (answers.length === 0) return []
   const named = answers.filter(({ chunk }) => chunk.kind === 'assistant' && chunk.prompt !== undefined).length
   const unnamed = answers.length - named
+  const inside = lostInside(events, material)
   return [
-    proven(
-      'answers',
-      `The ${many(answers.length, 'answer')} of models, and what each was shown before, are here as they were recorded.`,
-    ),
+    spending.unkept || inside.lost.length > 0
+      ? open(
+          'answers',
+          `${many(answers.length, 'answer')} of models ${answers.length === 1 ? 'is' : 'are'} here as recorded. There were more: ${listed(
+            [
+              ...(inside.lost.length > 0
+                ? [`${many(inside.lost.length, 'session')} of sub-agents not at hand`]
+                : []),
+              ...(spending.unkept
+                ? [`${many(spending.unkept.totalTokens, 'token')} that only the journal has`]
+                : []),
+            ],
+          )}.`,
+          inside.steps,
+        )
+      : proven(
+          'answers',
+          `The ${many(answers.length, 'answer')} of models, those of sub-agents included, and what each was shown before, are here as they were recorded.`,
+        ),
     open(
       'answers',
       'Nothing here shows that a model was honest or right, that its reasoning was what led to its answer, or that the provider ran the model it names.',
@@ -112,6 +138,19 @@ function aboutAnswers({ events, spending }: StatementFacts): Statement[] {
         ]
       : []),
   ]
+}
+
+/** Sessions that tool results and effects name, and that are not here. */
+function lostInside(events: readonly Event[], { sessions }: Material): { lost: string[]; steps: number[] } {
+  const known = new Set(sessions.map(({ id }) => id))
+  const lost = new Set<string>()
+  const steps: number[] = []
+  for (const { n, chunk } of events) {
+    const missing = sessionsInside(chunk).filter(id => !known.has(id))
+    if (missing.length > 0) steps.push(n)
+    for (const id of missing) lost.add(id)
+  }
+  return { lost: [...lost], steps }
 }
 
 function aboutFiles({ patch, events }: StatementFacts): Statement[] {
@@ -202,7 +241,7 @@ function aboutPlaces({ events, capabilities }: StatementFacts): Statement[] {
   })
 }
 
-function aboutEffects({ tools, material }: StatementFacts): Statement[] {
+function aboutEffects({ tools, effects: own, material }: StatementFacts): Statement[] {
   const { journal, run } = material
   if (!run || !journal)
     return tools.length === 0
@@ -213,7 +252,14 @@ function aboutEffects({ tools, material }: StatementFacts): Statement[] {
             'Which tools may act outside is in the journal of a run, and this was made of a session alone.',
           ),
         ]
-  const outside = tools.filter(({ effect }) => effect === 'external')
+  const named = Map.groupBy(
+    own.filter(({ effect }) => effect === 'external'),
+    ({ name }) => name,
+  )
+  const outside = [
+    ...tools.filter(({ effect }) => effect === 'external'),
+    ...[...named].map(([name, all]) => ({ name, calls: all.length, steps: all.map(({ step }) => step) })),
+  ]
   const effects = journal.filter(({ kind }) => kind !== definition)
   const cut = effects.filter(entry => outcomeIn(entry) === undefined && entry.kind !== 'approval')
   const borrowed = effects.filter(entry => askedIn(entry).reused !== undefined)

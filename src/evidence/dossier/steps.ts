@@ -1,10 +1,11 @@
 import type { Json } from '../../base/json.ts'
+import type { Event } from '../../run/graph/history.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import type { AnswerPart } from '../../session/part.ts'
 import { textOf } from '../../session/part.ts'
+import { spentBy } from '../../session/usage.ts'
 import type { Cutter } from './cutter.ts'
 import type { Fact, Step } from './dossier.ts'
-import type { Event } from './history.ts'
 import { argumentsOf, driftIn, toolStep } from './tool-step.ts'
 
 /** Every event as a step. Linear in events. */
@@ -45,7 +46,8 @@ function detailOf(
   cutter: Cutter,
   drift: readonly string[],
 ): Detail {
-  const usage = 'usage' in chunk && chunk.usage && chunk.kind !== 'merge' ? { usage: chunk.usage } : {}
+  const spent = spentBy(chunk)
+  const usage = spent ? { usage: spent } : {}
   const model = 'model' in chunk && chunk.model !== undefined ? { model: chunk.model } : {}
   switch (chunk.kind) {
     case 'system':
@@ -97,6 +99,13 @@ function factsOf(chunk: Chunk): Fact[] {
         ...fact('tool', chunk.tool),
         ...fact('decided by', chunk.decidedBy),
         ...fact('approval', chunk.approval),
+      ]
+    case 'effect':
+      return [
+        ...fact('effect', chunk.effect),
+        ...fact('request', chunk.request === undefined ? undefined : JSON.stringify(chunk.request)),
+        ...fact('tool call', chunk.callId),
+        ...fact('sessions inside', chunk.sessions?.map(({ session }) => session).join(', ')),
       ]
     case 'verdict':
       return fact('score', chunk.score)

@@ -1,5 +1,6 @@
 import type { Json } from '../../base/json.ts'
 import { isPlainObject } from '../../base/json.ts'
+import { sessionsInside } from '../../run/graph/rows.ts'
 import type { Chunk, FileChange } from '../../session/chunk.ts'
 import { outcomeText } from '../../session/chunk-text.ts'
 import type { Cutter } from './cutter.ts'
@@ -13,6 +14,7 @@ export function toolStep(
   drift: readonly string[],
 ): ToolStep {
   const { tool, callId, args = called, outcome, durationMs, ranOn, files } = chunk
+  const inside = sessionsInside(chunk)
   return {
     name: tool,
     callId,
@@ -24,6 +26,7 @@ export function toolStep(
     ...(ranOn && { ranOn: placeOf(ranOn) }),
     ...(files && { files: files.map(file => fileStep(file, cutter)) }),
     ...(drift.length > 0 && { drift }),
+    ...(inside.length > 0 && { sessions: inside }),
   }
 }
 

@@ -29,12 +29,19 @@ export function atifArguments(args: Json): JsonObject {
   return isPlainObject(args) ? (args as JsonObject) : { input: args }
 }
 
-export function atifResult(chunk: Chunk<'tool-result'>, callId: string | undefined): AtifResult {
+export function atifResult(
+  chunk: Chunk<'tool-result'>,
+  callId: string | undefined,
+  inside: readonly string[],
+): AtifResult {
   const { outcome, tool, id, durationMs } = chunk
   return {
     ...(callId !== undefined && { source_call_id: callId }),
     content:
       outcome.kind === 'value' && outcome.content ? atifContent(outcome.content) : outcomeText(outcome),
+    ...(inside.length > 0 && {
+      subagent_trajectory_ref: inside.map(id => ({ session_id: id, trajectory_id: id })),
+    }),
     extra: {
       chunk: id,
       tool,

@@ -16,6 +16,8 @@ export interface AtifTrajectory {
     readonly total_cost_usd?: number
     readonly total_steps: number
   }
+  /** Those of sub-agents, which results name by their id. */
+  readonly subagent_trajectories?: readonly AtifTrajectory[]
   readonly extra: JsonObject
 }
 
@@ -56,7 +58,14 @@ export interface AtifResult {
   /** A call of the same step; absent when the call is not in it. */
   readonly source_call_id?: string
   readonly content: AtifContent
+  readonly subagent_trajectory_ref?: readonly AtifSubagentRef[]
   readonly extra: JsonObject
+}
+
+/** Names one of the trajectories in `subagent_trajectories`. */
+export interface AtifSubagentRef {
+  readonly session_id: string
+  readonly trajectory_id: string
 }
 
 /** Cached tokens are part of the prompt's. */

@@ -1,6 +1,7 @@
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import type { JsonObject } from '../../base/json.ts'
+import { sessionsInside } from '../../run/graph/rows.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import type { Session } from '../../session/session.ts'
 import type { Usage } from '../../session/usage.ts'
@@ -19,6 +20,8 @@ export interface AtifOptions {
   readonly agent?: { readonly name?: string; readonly version?: string }
   /** The instructions with a digest, which become a system step before the first answer that had them. */
   readonly prompt?: (digest: Digest) => string | undefined
+  /** The sessions that tools made inside, by id: each that is found becomes a trajectory of a sub-agent. */
+  readonly sessions?: (id: string) => Session | undefined
   /** Routes, verdicts, approvals, merges, placements and notes as system steps, too. Default false. */
   readonly evidence?: boolean
 }
@@ -36,6 +39,7 @@ export function toATIF(session: Session, options: AtifOptions = {}): AtifTraject
       `Session ${session.id} has nothing that a trajectory can show: it needs one step at least.`,
     )
   }
+  const { subagents } = steps
   const first = session.chunks.find((chunk): chunk is Chunk<'assistant'> => chunk.kind === 'assistant')
   return {
     schema_version: atifVersion,
@@ -47,7 +51,11 @@ export function toATIF(session: Session, options: AtifOptions = {}): AtifTraject
       ...(first?.model !== undefined && { model_name: first.model }),
     },
     steps: steps.steps,
-    final_metrics: totals(session.usage, steps.steps.length),
+    // Each trajectory counts its own calls; all of them add up to what the session spent.
+    final_metrics: totals(session.ownUsage, steps.steps.length),
+    ...(subagents.length > 0 && {
+      subagent_trajectories: subagents.map(one => toATIF(one, { ...options, agent: {} })),
+    }),
     extra: { format: 'openrath/session', head: session.head ?? null, branch: session.branch },
   }
 }
@@ -56,6 +64,7 @@ type Draft = { -readonly [K in keyof AtifStep]: AtifStep[K] }
 
 class StepWriter {
   readonly steps: Draft[] = []
+  readonly subagents: Session[] = []
   readonly #options: AtifOptions
   readonly #prompts = new Set<Digest>()
   /** The step whose calls wait for results, and the ids of those that do. */
@@ -76,6 +85,10 @@ class StepWriter {
         return
       case 'tool-result':
         this.#result(chunk)
+        return
+      case 'effect':
+        this.#inside(chunk)
+        if (this.#options.evidence) this.#step(chunk, { source: 'system', message: chunk.text })
         return
       case 'memory':
         if (chunk.injected) this.#step(chunk, { source: 'system', message: chunk.injected })
@@ -130,19 +143,28 @@ class StepWriter {
 
   #result(chunk: Chunk<'tool-result'>): void {
     const turn = this.#turn
+    const inside = this.#inside(chunk)
     const callId = turn?.open.get(chunk.callId)?.shift()
     if (turn && callId !== undefined) {
       turn.step.observation = {
-        results: [...(turn.step.observation?.results ?? []), atifResult(chunk, callId)],
+        results: [...(turn.step.observation?.results ?? []), atifResult(chunk, callId, inside)],
       }
       return
     }
     // The call lies elsewhere: on another branch, or in a step before this one. It cannot be named here.
-    const result: AtifResult = atifResult(chunk, undefined)
+    const result: AtifResult = atifResult(chunk, undefined, inside)
     this.#step(chunk, {
       source: 'system',
       message: `Result of ${chunk.tool}`,
       observation: { results: [result] },
+    })
+  }
+
+  #inside(chunk: Chunk): string[] {
+    return sessionsInside(chunk).filter(id => {
+      const session = this.#options.sessions?.(id)
+      if (session && session.length > 0) this.subagents.push(session)
+      return session !== undefined && session.length > 0
     })
   }
 

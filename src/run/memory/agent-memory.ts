@@ -7,6 +7,7 @@ import { type Lane, rootLane } from '../../session/lane.ts'
 import { type Session, valueFrom } from '../../session/session.ts'
 import type { SessionValue } from '../../session/value.ts'
 import { currentContext, emit, type RunContext } from '../context.ts'
+import { notesIn } from '../inside.ts'
 import type { Recorder } from '../recorder.ts'
 import { defaultRuntime } from '../runtime.ts'
 import { type CommitMemoryOptions, commitChunk, commitTo, type MemoryUse } from './commit.ts'
@@ -227,7 +228,8 @@ export class AgentMemory {
 
   /** On the record of the agent's next call with that session, else of the call around it; outside every call, of the agent's next call. */
   #note(context: RunContext | undefined, chunk: ChunkInput, session?: Session): void {
-    const notes = context ? context.notes : this.#waiting
+    // One for the next call with a session waits for that call, and not for the end of a tool.
+    const notes = !context ? this.#waiting : session ? context.notes : notesIn(context)
     const signed = context ? { ...chunk, by: context.by } : chunk
     notes.push(signed)
     if (session === undefined) return

@@ -2,12 +2,11 @@ import type { Json, JsonObject } from '../../base/json.ts'
 import type { ModelAnswer } from '../../model/spec.ts'
 import type { Usage } from '../../session/usage.ts'
 import type { PreparedCall } from '../../tool/dispatch.ts'
-import type { ToolRecord } from '../../tool/tool-record.ts'
 import type { Outcome } from '../entry.ts'
 import { answerContent, requestContent, resultOf } from './content.ts'
 import type { Timed } from './meters.ts'
 import { type Attributes, spanKind } from './otel.ts'
-import type { Ended, TracedQuestion } from './tracing.ts'
+import type { Ended, TracedQuestion, TracedTool } from './tracing.ts'
 
 /** An effect as a span shows it. */
 export interface EffectSpan<T> {
@@ -85,7 +84,7 @@ function unanswered({ error }: Outcome): EffectEnd {
   return { error: code ?? 'budget-spent', ...messageOf(message ?? spent) }
 }
 
-export function toolSpan({ tool, call, args }: PreparedCall): EffectSpan<ToolRecord> {
+export function toolSpan({ tool, call, args }: PreparedCall): EffectSpan<TracedTool> {
   const measured = {
     'gen_ai.operation.name': 'execute_tool',
     'gen_ai.tool.name': tool.name,
@@ -102,12 +101,15 @@ export function toolSpan({ tool, call, args }: PreparedCall): EffectSpan<ToolRec
       'openrath.tool.effect': tool.effect,
     },
     content: () => ({ 'gen_ai.tool.call.arguments': args }),
-    ended: ({ outcome, evidence }) => ({
+    ended: ({ result: { outcome, evidence }, inside: { sessions, usage } }) => ({
       attributes: {
         'openrath.tool.outcome': outcome.kind,
         'openrath.sandbox': evidence?.ranOn?.backend as string | undefined,
         'openrath.workspace.tree': evidence?.tree,
-        'openrath.tool.session': evidence?.session,
+        'openrath.tool.session': sessions?.at(-1)?.session,
+        // Of the spans inside: they are counted there, and not a second time in metrics.
+        'openrath.tool.tokens': usage?.totalTokens,
+        'openrath.tool.cost': usage?.cost,
       },
       ...(outcome.kind === 'error' && { error: outcome.error }),
       content: { 'gen_ai.tool.call.result': resultOf(outcome) },

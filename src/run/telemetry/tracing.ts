@@ -3,7 +3,7 @@ import type { JsonObject } from '../../base/json.ts'
 import type { ModelRequest } from '../../model/spec.ts'
 import type { Session } from '../../session/session.ts'
 import type { PreparedCall } from '../../tool/dispatch.ts'
-import type { ToolRecord } from '../../tool/tool-record.ts'
+import type { ToolInside, ToolRecord } from '../../tool/tool-record.ts'
 import type { Outcome } from '../entry.ts'
 import type { RunEnd } from '../event.ts'
 
@@ -25,8 +25,8 @@ export interface Tracing {
     session: Session,
     caller: Caller,
     at: EffectKey,
-    work: () => Promise<ToolRecord>,
-  ): Promise<ToolRecord>
+    work: () => Promise<TracedTool>,
+  ): Promise<TracedTool>
   memory(
     request: JsonObject,
     session: Session,
@@ -47,6 +47,12 @@ export interface CallTrace {
   /** `made` is what its forward returned, `result` the same under the id that was promised. */
   done(result: Session, made: Session): void
   failed(error: RathError, status: RunEnd): void
+}
+
+/** A tool that ran, and what was done inside it. */
+export interface TracedTool {
+  readonly result: ToolRecord
+  readonly inside: ToolInside
 }
 
 /** Who does it, and for which session: a run's context is one. */

@@ -2,9 +2,9 @@ import { type Digest, digestOf } from '../../base/digest.ts'
 import type { Chunk, ChunkBody } from '../chunk.ts'
 import type { Lineage } from '../lineage.ts'
 
-/** The session format, version 1; docs/format/session.md is its specification. */
+/** The session format, up to version 2; docs/format/session.md is its specification. */
 export const formatName = 'openrath/session'
-export const formatVersion = 1
+export const formatVersion = 2
 
 /** Opens a section of the file: the chunks that follow belong to this session. */
 export interface SessionRecord {
@@ -38,16 +38,35 @@ export type FormatRecord = SessionRecord | ChunkRecord | EndRecord
 
 type Named = Pick<SessionRecord, 'id' | 'branch' | 'lineage'>
 
-export function sessionRecord({ id, branch, lineage }: Named, after: Digest | undefined): SessionRecord {
+/** `chunks` are those of the section: it is written in the oldest version that has all their members, for readers that know no newer one. */
+export function sessionRecord(
+  { id, branch, lineage }: Named,
+  after: Digest | undefined,
+  chunks: readonly Chunk[],
+): SessionRecord {
   const opening = {
     type: 'session',
     format: formatName,
-    version: formatVersion,
+    version: chunks.some(isNew) ? 2 : 1,
     id,
     branch,
     lineage,
   } as const
   return seal(after === undefined ? opening : { ...opening, after })
+}
+
+/** Whether version 1 has no place for it. */
+function isNew(chunk: Chunk): boolean {
+  switch (chunk.kind) {
+    case 'effect':
+      return true
+    case 'tool-result':
+      return chunk.sessions !== undefined || chunk.usage !== undefined
+    case 'merge':
+      return chunk.leftOut?.some(({ inside }) => inside) ?? false
+    default:
+      return false
+  }
 }
 
 export function chunkRecord(chunk: Chunk): ChunkRecord {

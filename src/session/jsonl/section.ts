@@ -78,7 +78,7 @@ export class SessionSection implements Section {
     const { id, branch, lineage } = this.#opening
     if (!this.#ended)
       this.#found('the end record is missing: the file is still being written, or was cut off')
-    return { value: { id, tip: this.#tip, branch, lineage }, damage: this.#damage }
+    return { value: { id, tip: this.#tip, branch, lineage, since: id }, damage: this.#damage }
   }
 
   #found(reason: string): void {

@@ -14,8 +14,9 @@ export function* writeLines(values: Iterable<SessionValue>): Generator<string, v
   const written = new Set<Chunk>()
   for (const value of values) {
     const after = lastWritten(value.tip, written)
-    yield toLine(sessionRecord(value, after?.id))
-    for (const chunk of chunksFrom(value.tip, lengthOf(after))) {
+    const chunks = chunksFrom(value.tip, lengthOf(after))
+    yield toLine(sessionRecord(value, after?.id, chunks))
+    for (const chunk of chunks) {
       written.add(chunk)
       yield toLine(chunkRecord(chunk))
     }

@@ -9,6 +9,7 @@ import { sealed, sealMarks } from './seal.ts'
 import {
   approvalSection,
   branchSection,
+  effectSection,
   environmentSection,
   failureSection,
   fileSection,
@@ -100,6 +101,12 @@ function partsOf(dossier: Dossier): PagePart[] {
     { id: 'graph', name: 'Session graph', body: graphSection(dossier), size: sessions.length },
     { id: 'branches', name: 'Branches', body: branchSection(dossier), size: branches.length },
     { id: 'approvals', name: 'Approvals', body: approvalSection(dossier), size: approvals.length },
+    {
+      id: 'effects',
+      name: 'Effects of the program',
+      body: effectSection(dossier),
+      size: dossier.effects?.length ?? 0,
+    },
     { id: 'failures', name: 'Failures and retries', body: failureSection(dossier), size: failures.length },
     { id: 'tools', name: 'Tools', body: toolSection(dossier), size: tools.length },
     { id: 'files', name: 'Files', body: fileSection(dossier), size: files.length },

@@ -94,6 +94,18 @@ function approval(report: ApprovalReport): Markup {
 `
 }
 
+export function effectSection({ effects = [] }: Partial<Dossier>): Content {
+  if (effects.length === 0)
+    return html`<p class="none">The program did nothing of its own through <code>effect</code>.</p>`
+  return html`<ol class="plain">${folded(
+    effects.map(
+      ({ step, name, by, effect, request, outcome, result, durationMs }) =>
+        html`<li><p><strong>${name}</strong>${outcome === 'error' ? html` <span class="bad">failed</span>` : ''}</p>${request ? html`<p>asked: ${textBlock(request, 'code')}</p>` : ''}${textBlock(result, 'code')}<p class="meta">step ${stepLink(step)}${effect === undefined ? '' : ` · ${effect}`}${by === undefined ? '' : ` · ${by}`}${durationMs === undefined ? '' : ` · ${span(durationMs)}`}</p></li>`,
+    ),
+    'effect',
+  )}</ol>`
+}
+
 export function failureSection({ failures }: Dossier): Content {
   if (failures.length === 0) return html`<p class="none">Nothing failed.</p>`
   return html`<ol class="plain">${folded(

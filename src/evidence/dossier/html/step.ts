@@ -97,7 +97,7 @@ function shortPlace(place: string): string {
 }
 
 function toolBody(tool: ToolStep): Content {
-  const { args, result, stdout, stderr, files, drift, truncated } = tool
+  const { args, result, stdout, stderr, files, drift, truncated, sessions } = tool
   return [
     argumentList(args),
     result && result.text !== ''
@@ -107,6 +107,9 @@ function toolBody(tool: ToolStep): Content {
     stderr ? output('stderr', textBlock(stderr, 'code')) : '',
     truncated ? html`<p class="cut">There was more output than was kept.</p>` : '',
     files ? files.map(file => fileBlock(file)) : '',
+    sessions
+      ? html`<p class="meta">made inside: ${sessions.map((id, i) => html`${i > 0 ? ', ' : ''}<code>${id}</code>`)}</p>`
+      : '',
     drift
       ? html`<p class="drift">Changed before by nobody of this work: ${drift.slice(0, 20).map((path, i) => html`${i > 0 ? ', ' : ''}<span class="path">${path}</span>`)}</p>`
       : '',
@@ -124,6 +127,7 @@ const words: Readonly<Record<Step['kind'], string>> = {
   user: 'User',
   assistant: 'Answer',
   'tool-result': 'Tool',
+  effect: 'Effect',
   memory: 'Memory',
   placement: 'Placed',
   route: 'Route',

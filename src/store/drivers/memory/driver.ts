@@ -1,4 +1,5 @@
 import type { Digest } from '../../../base/digest.ts'
+import { namedBy } from '../../../session/lineage.ts'
 import type { BlobRow, ChangeLog, ChunkRow, IndexWords, Place, StoreDriver, Touched } from '../../driver.ts'
 import type { RunRow, RunStatus, SessionFilter, SessionRow } from '../../spec.ts'
 import { Tables } from './tables.ts'
@@ -202,7 +203,7 @@ function matches(row: SessionRow, filter: SessionFilter): boolean {
     (filter.operation === undefined || lineage.operation === filter.operation) &&
     (filter.by === undefined || lineage.by === filter.by) &&
     (filter.label === undefined || lineage.label === filter.label) &&
-    (filter.parent === undefined || lineage.parents.includes(filter.parent)) &&
+    (filter.parent === undefined || namedBy(lineage).includes(filter.parent)) &&
     (filter.tagged === undefined || row.tags.length > 0 === filter.tagged) &&
     (filter.since === undefined || row.created >= filter.since) &&
     (filter.until === undefined || row.created < filter.until)

@@ -1,3 +1,4 @@
+import { type Lineage, namedBy } from '../../../session/lineage.ts'
 import type { SessionRow } from '../../spec.ts'
 import type { Statement } from './connection.ts'
 import type { RowNumbers } from './row-numbers.ts'
@@ -7,7 +8,7 @@ import { toText, toTextOrNull } from './text.ts'
 export function* insertSessions(rows: readonly SessionRow[], numbers: RowNumbers): Generator<Statement> {
   if (rows.length === 0) return
   const parents = rows.flatMap(row =>
-    row.lineage.parents.map(parent => ({ parent, child: numbers.session(row.id) })),
+    namedBy(row.lineage).map(parent => ({ parent, child: numbers.session(row.id) })),
   )
   yield {
     inserts: rows.length,
@@ -55,7 +56,7 @@ export function* updateSessions(rows: readonly SessionRow[], numbers: RowNumbers
 export function* deleteSessions(rows: readonly SessionRecord[]): Generator<Statement> {
   if (rows.length === 0) return
   const parents = rows.flatMap(row =>
-    (JSON.parse(row.lineage).parents as string[]).map(parent => ({ parent, child: row.n })),
+    namedBy(JSON.parse(row.lineage) as Lineage).map(parent => ({ parent, child: row.n })),
   )
   yield {
     text: `WITH untagged AS (DELETE FROM openrath.tag WHERE session = ANY ($1)),

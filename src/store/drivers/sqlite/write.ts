@@ -1,4 +1,5 @@
 import { RathError } from '../../../base/errors.ts'
+import { namedBy } from '../../../session/lineage.ts'
 import type { ChunkRow, Unit } from '../../driver.ts'
 import type { SessionRow } from '../../spec.ts'
 import { insertChunk } from './append.ts'
@@ -214,7 +215,7 @@ function insertSession(db: Database, row: SessionRow): number {
     )
     .run(row.id, JSON.stringify(row.branch), JSON.stringify(row.lineage), row.created, row.updated)
   const n = Number(lastInsertRowid)
-  for (const parent of row.lineage.parents) {
+  for (const parent of namedBy(row.lineage)) {
     db.sql('INSERT OR IGNORE INTO parent (parent, child) VALUES (?, ?)').run(parent, n)
   }
   return n

@@ -1,10 +1,11 @@
 import type { Digest } from '../../base/digest.ts'
+import { isPlainObject } from '../../base/json.ts'
 import { backwards, previousOf } from '../../session/chain.ts'
 import type { Chunk, ChunkBody } from '../../session/chunk.ts'
 import { identify, identityOf } from '../../session/identity.ts'
 import { type Session, valueFrom } from '../../session/session.ts'
-import type { Integrity } from './dossier.ts'
 import type { Material } from './material.ts'
+import { sessionsInside } from './rows.ts'
 
 /** Something that happened: a chunk, in the session that it was made for. */
 export interface Event {
@@ -20,9 +21,18 @@ export interface Event {
 export interface Line {
   readonly index: number
   readonly name: string
+  /** The chunk that it was worked inside of: a tool result or an effect. */
+  inside?: Event
   readonly began: Session
   readonly sessions: Session[]
   readonly events: Event[]
+}
+
+/** A chunk that is not what was recorded. */
+export interface Damage {
+  readonly session: string
+  readonly index: number
+  readonly reason: string
 }
 
 export interface History {
@@ -33,7 +43,7 @@ export interface History {
   readonly byChunk: ReadonlyMap<Digest, Event>
   /** Chunks whose digest was computed anew. */
   readonly checked: number
-  readonly problem?: NonNullable<Integrity['problem']>
+  readonly problem?: Damage
 }
 
 /**
@@ -42,8 +52,7 @@ export interface History {
  */
 export function historyOf({ final, sessions }: Material): History {
   const lineOf = linesOf(sessions)
-  const inFinal = new Set<Digest>()
-  for (const chunk of backwards(valueFrom(final).tip)) inFinal.add(identityOf(chunk))
+  const inFinal = reachedFrom(final, sessions)
   const groups = groupsOf(sessions)
   const known = new Set<Digest>()
   for (const { chunks } of groups)
@@ -67,7 +76,42 @@ export function historyOf({ final, sessions }: Material): History {
     }
   }
   for (const chunk of merged) byChunk.set(chunk.id, byChunk.get(identityOf(chunk)) as Event)
+  for (const event of events)
+    for (const id of sessionsInside(event.chunk)) {
+      const line = lineOf.get(id)
+      if (line && line !== event.line) line.inside ??= event
+    }
   return { events, lines: [...new Set(lineOf.values())], lineOf, byChunk, ...verified(groups) }
+}
+
+/** The chunks of a session's history, and of the sessions that were made inside them. */
+function reachedFrom(final: Session, sessions: readonly Session[]): Set<Digest> {
+  const byId = new Map(sessions.map(session => [session.id, session]))
+  const reached = new Set<Digest>()
+  const queue = new Set([final])
+  for (const session of queue)
+    for (const chunk of backwards(valueFrom(session).tip)) {
+      if (reached.has(identityOf(chunk))) break
+      reached.add(identityOf(chunk))
+      for (const id of sessionsInside(chunk)) {
+        const inside = byId.get(id)
+        if (inside) queue.add(inside)
+      }
+    }
+  return reached
+}
+
+/** Sessions in the order of their steps; one that only called others is behind the last step it took over. */
+export function inOrderOfSteps<T extends { readonly id: string }>(
+  items: readonly T[],
+  history: History,
+  sessions: readonly Session[],
+): T[] {
+  const place = new Map(
+    sessions.map(({ id, head }) => [id, ((head && history.byChunk.get(head)?.n) || 0) + 0.5]),
+  )
+  for (const { n, session } of history.events.toReversed()) place.set(session.id, n)
+  return items.toSorted((a, b) => (place.get(a.id) ?? 0) - (place.get(b.id) ?? 0))
 }
 
 interface Group {
@@ -94,7 +138,8 @@ function groupsOf(sessions: readonly Session[]): Group[] {
   for (const { session, chunks: own } of groups.toSorted(
     (a, b) => a.start - b.start || a.merges - b.merges,
   )) {
-    let place = { at: own[0]?.at ?? session.lineage.at, rank: 0 }
+    // Calls side by side stand in the order in which they began, whichever answered first.
+    let place = { at: Math.min(session.lineage.at, own[0]?.at ?? Infinity), rank: 0 }
     for (const id of before(own)) {
       const owner = owners.get(id)?.session
       const earlier = owner && owner !== session ? places.get(owner) : undefined
@@ -103,7 +148,9 @@ function groupsOf(sessions: readonly Session[]): Group[] {
     places.set(session, place)
   }
   const placeOf = ({ session }: Group) => places.get(session) as { at: number; rank: number }
-  return groups.sort((a, b) => order(placeOf(a), placeOf(b)))
+  const rank = new Map(sessions.map((session, i) => [session, i]))
+  const rankOf = ({ session }: Group) => rank.get(session) as number
+  return groups.sort((a, b) => order(placeOf(a), placeOf(b)) || rankOf(a) - rankOf(b))
 }
 
 function order(a: { at: number; rank: number }, b: { at: number; rank: number }): number {
@@ -162,7 +209,7 @@ function verified(groups: readonly Group[]): Pick<History, 'checked' | 'problem'
   return { checked }
 }
 
-function damage(session: Session, chunk: Chunk, expected: Digest): NonNullable<Integrity['problem']> {
+function damage(session: Session, chunk: Chunk, expected: Digest): Damage {
   return {
     session: session.id,
     index: chunk.index,
@@ -170,19 +217,19 @@ function damage(session: Session, chunk: Chunk, expected: Digest): NonNullable<I
   }
 }
 
-/** Sessions by the lane they are on. A placement on a lane does not begin another line of work. */
+/** Sessions by the lane they are on, those inside a tool or an effect apart. A placement on a lane does not begin another line of work. */
 function linesOf(sessions: readonly Session[]): Map<string, Line> {
   const byLane = new Map<string, Line>()
   const names = new Map<string, number>()
   const ofSession = new Map<string, Line>()
+  const callees = calleesOf(sessions)
   for (const session of sessions) {
-    const lane = (session.lineage.lane ?? '')
-      .split('/')
-      .filter(part => !part.startsWith('@'))
-      .join('/')
+    const callee = callees.get(session.id)
+    const parts = (session.lineage.lane ?? '').split('/').filter(part => !part.startsWith('@'))
+    const lane = [callee?.key ?? '', ...parts].join('/')
     let line = byLane.get(lane)
     if (line === undefined) {
-      const base = session.branch === '' ? 'trunk' : session.branch
+      const base = session.branch === '' ? (callee?.name ?? 'trunk') : session.branch
       const times = (names.get(base) ?? 0) + 1
       names.set(base, times)
       const name = times === 1 ? base : `${base} (${times})`
@@ -193,4 +240,38 @@ function linesOf(sessions: readonly Session[]): Map<string, Line> {
     ofSession.set(session.id, line)
   }
   return ofSession
+}
+
+interface Callee {
+  readonly key: string
+  readonly name: string
+}
+
+/** Who works in sessions that were made inside a tool or an effect: the call says so, and what it began with and what came of it follow. */
+function calleesOf(sessions: readonly Session[]): Map<string, Callee> {
+  const callees = new Map<string, Callee>()
+  const byId = new Map(sessions.map(session => [session.id, session]))
+  for (const { id, lineage } of sessions) {
+    const { inside } = lineage.extras
+    if (isPlainObject(inside)) {
+      callees.set(id, { key: `${id}`, name: lineage.by?.split('/').at(-1) ?? 'inside' })
+      continue
+    }
+    const known = lineage.parents.map(parent => callees.get(parent)).find(callee => callee !== undefined)
+    if (known) callees.set(id, known)
+  }
+  const children = new Map<string, (Callee | undefined)[]>()
+  for (const { id, lineage } of sessions)
+    for (const parent of lineage.parents) {
+      const known = children.get(parent)
+      if (known) known.push(callees.get(id))
+      else children.set(parent, [callees.get(id)])
+    }
+  // What nobody but one such call went on from was made for it.
+  for (const [id, of] of children) {
+    const isRoot = byId.get(id)?.lineage.parents.length === 0
+    const [first] = of
+    if (isRoot && first && of.every(callee => callee === first)) callees.set(id, first)
+  }
+  return callees
 }

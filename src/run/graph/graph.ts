@@ -1,36 +1,87 @@
-import type { Digest } from '../base/digest.ts'
-import { previousOf } from '../session/chain.ts'
-import type { GraphNode } from '../session/graph.ts'
-import type { Session } from '../session/session.ts'
-import type { Store } from '../store/spec.ts'
-import { collect } from './dossier/collect.ts'
-import { type Event, type History, historyOf } from './dossier/history.ts'
-import type { Material } from './dossier/material.ts'
-import { nodesOf } from './dossier/nodes.ts'
+import type { Digest } from '../../base/digest.ts'
+import { previousOf } from '../../session/chain.ts'
+import { type GraphNode, type SessionGraph, sessionGraph } from '../../session/graph.ts'
+import type { Session } from '../../session/session.ts'
+import type { Store } from '../../store/spec.ts'
+import { allNodes } from './all-nodes.ts'
+import { collect, collectAround } from './collect.ts'
+import { type Event, type History, historyOf, inOrderOfSteps } from './history.ts'
+import type { Material } from './material.ts'
+import { runOf } from './rows.ts'
 
-export interface RunGraph {
-  /** What a session came from is before it. */
-  readonly nodes: readonly GraphNode[]
-  /** There were more sessions than were looked at. */
+/** The graph of a run, a session or a store, and whether there were more sessions than were looked at. */
+export interface FoundGraph {
+  readonly graph: SessionGraph
   readonly isCut: boolean
 }
 
 /**
- * The input of a run and every session made of it, each with those whose work it went on from as its parents. By lineage the result of a
- * workflow comes from the input alone; here it comes from the last step inside, and what took in branches from those branches.
+ * The sessions of a run by its id; a session by id, prefix or tag with what it came from and what came of it; or `all` of a store. Each has
+ * those whose work it went on from as its parents: by lineage the result of a workflow comes from its input alone; here it comes from the
+ * last step inside, and what took in branches from those branches. Steps that were never kept are left out, and what came of them comes from
+ * the nearest one that was. A run or a session costs what is connected with it, whatever else the store holds.
  */
-export async function runGraph(store: Store, run: string): Promise<RunGraph> {
-  const material = await collect(store, run)
+export async function graphOf(store: Store, name: string): Promise<FoundGraph> {
+  if (name === 'all') return { graph: sessionGraph(await allNodes(store)), isCut: false }
+  const run = await runOf(store, name)
+  const material = run ? await collect(store, name) : await collectAround(store, name)
   const parents = parentsOf(material)
+  const nodes = run ? ofRun(material, parents) : around(material.final.id, nodesOf(material, parents))
+  return { graph: sessionGraph(nodes), isCut: material.more === true }
+}
+
+/** The input of a run and every session made of it. */
+function ofRun(material: Material, parents: Parents): GraphNode[] {
   const before = ancestorsOf(material.run?.input, parents)
+  return nodesOf(material, parents).flatMap(({ id, lineage }) =>
+    before.has(id)
+      ? []
+      : [{ id, lineage: { ...lineage, parents: lineage.parents.filter(parent => !before.has(parent)) } }],
+  )
+}
+
+function nodesOf(material: Material, parents: Parents): GraphNode[] {
   const lineages = new Map(material.sessions.map(({ id, lineage }) => [id, lineage]))
-  const nodes: GraphNode[] = []
-  for (const [id, from] of parents) {
+  return [...parents].flatMap(([id, from]) => {
     const lineage = lineages.get(id)
-    if (lineage === undefined || before.has(id)) continue
-    nodes.push({ id, lineage: { ...lineage, parents: from.filter(parent => !before.has(parent)) } })
+    return lineage ? [{ id, lineage: { ...lineage, parents: from } }] : []
+  })
+}
+
+/** A session with everything that it came from and that came of it, and what was made inside any of that. */
+function around(id: string, nodes: readonly GraphNode[]): GraphNode[] {
+  const byId = new Map(nodes.map(node => [node.id, node]))
+  const below = new Map<string, string[]>()
+  const inside = new Map<string, string[]>()
+  for (const { id: child, lineage } of nodes) {
+    for (const parent of lineage.parents) addTo(below, parent, child)
+    const { session } = (lineage.extras.inside ?? {}) as { session?: unknown }
+    if (typeof session === 'string') addTo(inside, session, child)
   }
-  return { nodes, isCut: material.more === true }
+  const parentsIn = (here: string) => byId.get(here)?.lineage.parents ?? []
+  // What was merged into a descendant belongs to its story, so the ancestors of all of them do.
+  const wanted = reach(
+    reach([id], here => below.get(here) ?? []),
+    parentsIn,
+  )
+  for (let size = -1; wanted.size > size; ) {
+    size = wanted.size
+    const linked = [...wanted].flatMap(here => inside.get(here) ?? [])
+    for (const here of reach(linked, parentsIn)) wanted.add(here)
+  }
+  return nodes.filter(node => wanted.has(node.id))
+}
+
+function reach(from: Iterable<string>, next: (id: string) => readonly string[]): Set<string> {
+  const seen = new Set(from)
+  for (const here of seen) for (const neighbour of next(here)) seen.add(neighbour)
+  return seen
+}
+
+function addTo<T>(lists: Map<string, T[]>, key: string, value: T): void {
+  const list = lists.get(key)
+  if (list) list.push(value)
+  else lists.set(key, [value])
 }
 
 function ancestorsOf(id: string | null | undefined, parents: Parents): Set<string> {
@@ -71,7 +122,7 @@ function originsOf(material: Material): Origin[] {
   const history = historyOf(material)
   const sessions = new Map(material.sessions.map(session => [session.id, session]))
   const own = Map.groupBy(history.events, event => event.session.id)
-  return nodesOf(history, material).map(({ id }) => {
+  return inOrderOfSteps(material.sessions, history, material.sessions).map(({ id }) => {
     const session = sessions.get(id) as Session
     const [first, ...others] = own.get(id) ?? []
     if (first === undefined) {
