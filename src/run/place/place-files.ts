@@ -5,10 +5,20 @@ import { compareTrees } from '../../sandbox/workspace/compare.ts'
 import type { Settle } from '../../sandbox/workspace/conflict.ts'
 import { mergeTrees } from '../../sandbox/workspace/merge.ts'
 import type { ObjectStore } from '../../sandbox/workspace/objects.ts'
-import { isUnfinished, type RestoreReport } from '../../sandbox/workspace/restore.ts'
-import type { RestoreOptions } from '../../sandbox/workspace/workspace.ts'
+import { isUnfinished } from '../../sandbox/workspace/restore.ts'
 import type { FileChange } from '../../session/chunk.ts'
 import type { FolderLock, TakingBack } from './folder-lock.ts'
+
+/** What a `RestoreReport` says, written out: the types of the package know nothing of Node. */
+export interface Restored {
+  readonly before: Digest
+  readonly tree: Digest
+  readonly notRestored: readonly {
+    readonly path: string
+    readonly why: 'not-kept' | 'left' | 'changed' | 'loaded-code' | 'failed'
+    readonly message?: string
+  }[]
+}
 
 /** A folder whose files can be kept and put back; `Workspace` is one. */
 export interface KeptFolder {
@@ -16,7 +26,10 @@ export interface KeptFolder {
   /** The tree that was last kept or put back. */
   readonly tree: Digest | undefined
   snapshot(paths?: readonly string[]): Promise<{ readonly tree: Digest }>
-  restore(tree: Digest, options?: RestoreOptions): Promise<RestoreReport>
+  restore(
+    tree: Digest,
+    options?: { readonly from?: Digest; readonly onStart?: (before: Digest) => void },
+  ): Promise<Restored>
   /** Paths that this process has loaded code from, which a restore leaves as they are. */
   loadedCode?(): readonly string[]
   close(): Promise<void>
@@ -30,7 +43,8 @@ export interface BranchFolder {
 
 /** What guards a folder that other processes may take files back into, too. */
 export interface Guard {
-  readonly objects: ObjectStore
+  /** An `ObjectStore`; not written here, because the types of the package know nothing of Node. */
+  readonly objects: unknown
   take(): Promise<FolderLock>
 }
 
@@ -38,7 +52,7 @@ export interface Guard {
 export interface AloneFiles {
   look(): Promise<Digest>
   /** Makes them equal to a tree; with `from`, only if they are that one. */
-  restore(tree: Digest, from?: Digest): Promise<RestoreReport>
+  restore(tree: Digest, from?: Digest): Promise<Restored>
 }
 
 /** The files of a place, as they were last seen and as they are. */
@@ -99,7 +113,7 @@ export class PlaceFiles {
    * begun; what somebody else has changed since stays.
    */
   async #undo({ from, to }: TakingBack, lock: FolderLock): Promise<void> {
-    const { objects } = this.#guard as Guard
+    const objects = this.#guard?.objects as ObjectStore
     // Kept by somebody whose files are not kept here: what is there is taken as it is.
     if (!objects.has(from) || !objects.has(to)) return
     const found = await this.look()
@@ -115,7 +129,7 @@ export class PlaceFiles {
     lock.done()
   }
 
-  async #restore(tree: Digest, lock: FolderLock | undefined, from?: Digest): Promise<RestoreReport> {
+  async #restore(tree: Digest, lock: FolderLock | undefined, from?: Digest): Promise<Restored> {
     const report = await this.#workspace.restore(tree, {
       ...(from !== undefined && { from }),
       onStart: before => lock?.begin({ from: before, to: tree }),
