@@ -39,7 +39,7 @@ describe('the tests of branches again', { timeout: 240_000 }, () => {
   test('as an ordinary user', ({ skip }) => {
     using folder = temporary()
     const user = 54_321
-    chownSync(folder.path, user, user)
+    if (isRoot) chownSync(folder.path, user, user)
     const become = ['setpriv', '--reuid', `${user}`, '--regid', `${user}`, '--clear-groups']
     const readable = `${repository}/node_modules/vitest/vitest.mjs`
     const problem = isRoot

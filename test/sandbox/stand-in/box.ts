@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { cpSync, lstatSync, mkdirSync, readlinkSync, rmSync } from 'node:fs'
+import { once } from 'node:events'
+import { closeSync, cpSync, lstatSync, mkdirSync, openSync, readlinkSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Why the stand-in cannot run here; undefined when it can. */
@@ -24,10 +25,18 @@ export class Box {
   /** Aborted when it is removed, which ends its streams. */
   readonly gone: AbortController = new AbortController()
 
+  readonly #namespace: UserNamespace | undefined
+
   /** A copy of another folder, or empty. */
-  constructor(base: string, env: Readonly<Record<string, string>>, from?: string) {
+  constructor(
+    base: string,
+    env: Readonly<Record<string, string>>,
+    options: { readonly from?: string | undefined; readonly namespace?: UserNamespace | undefined },
+  ) {
+    const { from, namespace } = options
     this.folder = join(base, this.id)
     this.env = env
+    this.#namespace = namespace
     for (const name of ['workspace', 'tmp']) mkdirSync(join(this.folder, name), { recursive: true })
     if (from !== undefined) copyTree(from, this.folder)
   }
@@ -43,9 +52,15 @@ export class Box {
     const variables = Object.entries(own).flatMap(([name, value]) => ['--setenv', name, value])
     const places = ['workspace', 'tmp'].flatMap(name => ['--bind', join(this.folder, name), `/${name}`])
     const args = [...system(), '--dev', '/dev', ...places, '--clearenv', ...variables, '--chdir', cwd]
-    return spawn('bwrap', [...args, '/bin/sh', '-c', command], {
+    const run = ['/bin/sh', '-c', command]
+    const namespace = this.#namespace
+    if (namespace === undefined) {
+      return spawn('bwrap', [...args, ...run], { detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    }
+    const closed = ['/bin/sh', '-c', 'exec 3<&-; exec "$@"', 'sh', ...run]
+    return spawn('bwrap', ['--userns', '3', ...args, ...closed], {
       detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe', namespace.fd],
     })
   }
 
@@ -53,6 +68,32 @@ export class Box {
     this.gone.abort()
     for (const { pid } of this.running.values()) killGroup(pid, 'SIGKILL')
     rmSync(this.folder, { recursive: true, force: true })
+  }
+}
+
+/** A user namespace that commands of an ordinary user share. */
+export interface UserNamespace extends Disposable {
+  readonly fd: number
+}
+
+/**
+ * For an ordinary user, bwrap makes a user namespace for each command, and processes of one may not look at those of another. Those of a
+ * container can: its commands share one. Root needs none.
+ */
+export async function openUserNamespace(): Promise<UserNamespace | undefined> {
+  if (process.getuid?.() === 0) return undefined
+  const keeper = spawn('unshare', ['--user', '--map-current-user', 'cat'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  keeper.stdin.write('ready')
+  await once(keeper.stdout, 'data')
+  const fd = openSync(`/proc/${keeper.pid}/ns/user`, 'r')
+  return {
+    fd,
+    [Symbol.dispose]() {
+      closeSync(fd)
+      keeper.stdin.end()
+    },
   }
 }
 

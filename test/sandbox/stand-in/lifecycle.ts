@@ -14,7 +14,7 @@ import {
   type SandboxList,
   type Snapshot,
 } from './answer.ts'
-import { Box, copyTree } from './box.ts'
+import { Box, copyTree, type UserNamespace } from './box.ts'
 
 /** The part of the server that makes, copies and ends sandboxes. */
 export class Lifecycle {
@@ -22,10 +22,12 @@ export class Lifecycle {
   readonly snapshots: Map<string, Snapshot> = new Map()
   readonly #base: string
   readonly #origin: () => string
+  readonly #namespace: UserNamespace | undefined
 
-  constructor(base: string, origin: () => string) {
+  constructor(base: string, origin: () => string, namespace: UserNamespace | undefined) {
     this.#base = base
     this.#origin = origin
+    this.#namespace = namespace
   }
 
   async handle(call: Call): Promise<void> {
@@ -76,7 +78,8 @@ export class Lifecycle {
       return refuse(call, 404, 'SNAPSHOT_NOT_FOUND')
     }
     const from = snapshotId === undefined ? undefined : join(this.#base, snapshotId)
-    const box = new Box(this.#base, env as Record<string, string>, from)
+    const namespace = this.#namespace
+    const box = new Box(this.#base, env as Record<string, string>, { from, namespace })
     if (timeout) box.expiresAt = new Date(Date.now() + timeout * 1000).toISOString()
     this.boxes.set(box.id, box)
     answer<Created>(call, 202, this.#info(box))

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Call, refuse } from './answer.ts'
+import { openUserNamespace } from './box.ts'
 import { handleExecd } from './execd.ts'
 import { Lifecycle } from './lifecycle.ts'
 
@@ -21,7 +22,8 @@ export async function startStandIn(): Promise<StandIn> {
   const base = mkdtempSync(join(tmpdir(), 'openrath-stand-in-'))
   const apiKey = 'a-key-of-the-stand-in'
   let domain = ''
-  const lifecycle = new Lifecycle(base, () => domain)
+  const namespace = await openUserNamespace()
+  const lifecycle = new Lifecycle(base, () => domain, namespace)
   const server = createServer((request, response) => {
     const { pathname, searchParams: query } = new URL(request.url ?? '/', 'http://stand-in')
     const box = /^\/boxes\/([^/]+)\/(\d+)(\/.*)$/.exec(pathname)
@@ -52,6 +54,7 @@ export async function startStandIn(): Promise<StandIn> {
     lifecycle,
     async [Symbol.asyncDispose]() {
       lifecycle.close()
+      namespace?.[Symbol.dispose]()
       server.closeAllConnections()
       await new Promise(resolve => server.close(resolve))
       rmSync(base, { recursive: true, force: true })

@@ -90,16 +90,22 @@ test('random edits, snapshots and restores: the files always equal a model in me
   )
 })
 
-/** Does it to the folder and to the model. What is in the way goes. */
-function edit(
-  { folder }: Workspace,
-  model: Model,
-  step: Exclude<Step, { do: 'snapshot' | 'restore' }>,
-): void {
+type Edit = Exclude<Step, { do: 'snapshot' | 'restore' }>
+
+/** Does it to the folder and to the model. What is in the way goes, also in folders that an ordinary user has to make writable first. */
+function edit({ folder }: Workspace, model: Model, step: Edit): void {
+  const onDisk = (path: string) => join(folder, Buffer.from(path, 'latin1').toString())
+  const isRoot = process.getuid?.() === 0
+  const locked = [...model].filter(([path, mode]) => !isRoot && path.endsWith('/') && mode === '555')
+  for (const [path] of locked) chmodSync(onDisk(path), 0o755)
+  change(onDisk, model, step)
+  for (const [path] of locked) if (model.get(path) === '555') chmodSync(onDisk(path), 0o555)
+}
+
+function change(onDisk: (path: string) => string, model: Model, step: Edit): void {
   const names = step.path.split('/').map(name => Buffer.from(name).toString('latin1'))
   const key = names.join('/')
   const parents = names.slice(0, -1).map((_, i) => names.slice(0, i + 1).join('/'))
-  const onDisk = (path: string) => join(folder, Buffer.from(path, 'latin1').toString())
   const remove = (path: string) => {
     rmSync(onDisk(path), { recursive: true, force: true })
     for (const other of [...model.keys()]) {
