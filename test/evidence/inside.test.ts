@@ -1,4 +1,7 @@
 import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { bundleLine } from '../../src/evidence/bundle/format.ts'
 import { importBundle } from '../../src/evidence/bundle/import.ts'
@@ -6,6 +9,8 @@ import { readBundle } from '../../src/evidence/bundle/read.ts'
 import { verifyBundle } from '../../src/evidence/bundle/verify.ts'
 import { writeBundle } from '../../src/evidence/bundle/write.ts'
 import { dossierOf } from '../../src/evidence/dossier/dossier-of.ts'
+import { dossierHtml } from '../../src/evidence/dossier/html/page.ts'
+import { dossierMarkdown } from '../../src/evidence/dossier/markdown.ts'
 import { toATIF } from '../../src/evidence/exports/atif.ts'
 import { Agent } from '../../src/flow/agent.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
@@ -307,6 +312,59 @@ test('effects and memory of a tool’s own code stand before its result, also wh
   ])
   const { callId } = out.chunks.find(chunk => chunk.kind === 'tool-result') ?? {}
   expect(out.chunks.find(chunk => chunk.kind === 'effect')).toMatchObject({ name: 'reserve', callId })
+})
+
+test('a file that a sub-agent wrote is one change, and all of the sub-agent’s session is on its line', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'inside-'))
+  const kept = createRuntime({ store: 'memory:', workspaces: join(folder, 'kept') })
+  const clerk = new Agent('You write.', {
+    name: 'clerk',
+    model: scripted([
+      { toolCalls: [{ name: 'write_workspace_file', args: { path: 'receipt.txt', content: 'paid' } }] },
+      'written',
+    ]),
+  })
+  const boss = new Agent('You decide.', {
+    name: 'boss',
+    builtins: false,
+    tools: [clerk.asTool({ name: 'ask_clerk', description: 'Writes.' })],
+    model: scripted([{ toolCalls: [{ name: 'ask_clerk', args: { request: 'Write it.' } }] }, 'done']),
+  })
+  try {
+    const input = Session.fromUserMessage('Write a receipt.').to('local', join(folder, 'project'))
+    await kept.run(boss, input, { id: 'f' })
+    const { files, patch, steps, branches } = await dossierOf(await kept.store, 'f')
+    const written = steps.find(({ kind, by }) => kind === 'tool-result' && by?.endsWith('clerk'))
+    expect(files).toMatchObject([
+      { path: 'receipt.txt', changes: [{ step: written?.n, change: 'added' }], agents: [written?.by] },
+    ])
+    expect(patch.files.map(({ path, step }) => [path, step])).toEqual([['receipt.txt', written?.n]])
+    expect(branches.map(({ name, steps: count }) => [name, count])).toEqual([
+      ['trunk', 5],
+      ['clerk', 5],
+    ])
+  } finally {
+    await kept.close()
+    rmSync(folder, { recursive: true })
+  }
+})
+
+test('a failure that a resume got past is in the dossier', async () => {
+  let fails = true
+  const agent = new Agent('Answer.', {
+    name: 'a',
+    model: scripted(() => (fails ? { error: { status: 401 } } : 'Hello.')),
+  })
+  const input = Session.fromUserMessage('Hi')
+  await expect(runtime.run(agent, input, { id: 'f' })).rejects.toMatchObject({ code: 'model-unauthorized' })
+  fails = false
+  await runtime.resume('f', agent)
+  const dossier = await dossierOf(await runtime.store, 'f')
+  expect(dossier.failures).toMatchObject([
+    { what: 'model', error: 'model-unauthorized', resumed: true, by: 'a' },
+  ])
+  expect(dossierMarkdown(dossier)).toContain('before a resume: `model-unauthorized`')
+  expect(dossierHtml(dossier)).toContain('before a resume')
 })
 
 /** The bundle as somebody writes it who takes a session out and makes every digest anew. */

@@ -94,7 +94,7 @@ export async function dossierFrom(material: Material, options: DossierOptions = 
     effects,
     approvals,
     memory: memoryOf(events, cutter),
-    failures: failuresOf(events),
+    failures: failuresOf(events, journal),
     spending,
     prompts: promptsIn(events, prompts, cutter),
     integrity,

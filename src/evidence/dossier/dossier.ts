@@ -239,12 +239,15 @@ export interface MemoryReport {
 }
 
 export interface FailureReport {
-  readonly step: number
+  /** Missing where only the journal has it. */
+  readonly step?: number
   readonly what: 'model' | 'tool' | 'denied' | 'command' | 'effect' | 'memory'
   readonly error: string
   readonly message: string
   readonly attempt?: number
   readonly retry?: string
+  /** It ended the run, and a resume tried it again. */
+  readonly resumed?: boolean
   readonly by?: string
 }
 

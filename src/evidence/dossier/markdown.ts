@@ -70,7 +70,7 @@ export function dossierMarkdown(dossier: Dossier): string {
       : list(
           dossier.failures.map(
             ({ step, error, message, attempt }) =>
-              `step ${step}: ${code(error)}${attempt === undefined ? '' : `, attempt ${attempt}`}: ${plain(message)}`,
+              `${step === undefined ? 'before a resume' : `step ${step}`}: ${code(error)}${attempt === undefined ? '' : `, attempt ${attempt}`}: ${plain(message)}`,
           ),
         ),
     '## Tools',

@@ -1,6 +1,6 @@
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
-import type { Event } from '../../run/graph/history.ts'
+import { changesOf, type Event } from '../../run/graph/history.ts'
 import { changesBetween } from '../../sandbox/workspace/changes.ts'
 import { foldAt } from '../../session/chain.ts'
 import { type Session, valueFrom } from '../../session/session.ts'
@@ -37,11 +37,9 @@ export async function patchOf(
 }
 
 function recorded(events: readonly Event[], cutter: Cutter): Pick<FinalPatch, 'source' | 'files'> {
-  const files = events.flatMap(({ n, chunk, inFinal }) =>
-    inFinal && chunk.kind === 'tool-result'
-      ? (chunk.files ?? []).map(file => ({ ...fileStep(file, cutter), step: n }))
-      : [],
-  )
+  const files = changesOf(events)
+    .filter(({ event }) => event.inFinal)
+    .map(({ event, file }) => ({ ...fileStep(file, cutter), step: event.n }))
   return { source: files.length > 0 ? 'recorded' : 'none', files }
 }
 

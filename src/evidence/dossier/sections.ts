@@ -1,6 +1,6 @@
 import type { Json } from '../../base/json.ts'
-import { askedIn } from '../../run/entry.ts'
-import type { Event } from '../../run/graph/history.ts'
+import { askedIn, nextKey, outcomeIn } from '../../run/entry.ts'
+import { changesOf, type Event } from '../../run/graph/history.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import type { JournalEntry } from '../../store/spec.ts'
 import type { Cutter } from './cutter.ts'
@@ -67,21 +67,15 @@ export function filesIn(events: readonly Event[]): FileSummary[] {
     inFinal: boolean
   }
   const found = new Map<string, Found>()
-  for (const { n, chunk, inFinal } of events) {
-    if (chunk.kind !== 'tool-result') continue
-    for (const { path, change } of chunk.files ?? []) {
-      const known = found.get(path) ?? {
-        changes: [],
-        agents: new Set(),
-        sandboxes: new Set(),
-        inFinal: false,
-      }
-      known.changes.push({ step: n, change })
-      if (chunk.by !== undefined) known.agents.add(chunk.by)
-      if (chunk.ranOn) known.sandboxes.add(placeOf(chunk.ranOn))
-      known.inFinal ||= inFinal
-      found.set(path, known)
-    }
+  for (const { event, file } of changesOf(events)) {
+    const { path, change } = file
+    const { n, chunk, inFinal } = event
+    const known = found.get(path) ?? { changes: [], agents: new Set(), sandboxes: new Set(), inFinal: false }
+    known.changes.push({ step: n, change })
+    if (chunk.by !== undefined) known.agents.add(chunk.by)
+    if (chunk.kind === 'tool-result' && chunk.ranOn) known.sandboxes.add(placeOf(chunk.ranOn))
+    known.inFinal ||= inFinal
+    found.set(path, known)
   }
   return [...found]
     .map(([path, { agents, sandboxes, ...rest }]) => ({
@@ -169,11 +163,38 @@ export function memoryOf(events: readonly Event[], cutter: Cutter): MemoryReport
   })
 }
 
-/** Everything that went wrong, retried or not. */
-export function failuresOf(events: readonly Event[]): FailureReport[] {
-  return events.flatMap(({ n, chunk }) => {
+/** Everything that went wrong, retried or not, beginning with what a resumed run has tried again. */
+export function failuresOf(events: readonly Event[], journal: readonly JournalEntry[] = []): FailureReport[] {
+  const onRecord = events.flatMap(({ n, chunk }) => {
     const failure = failureIn(chunk)
     return failure ? [{ step: n, ...failure, ...(chunk.by !== undefined && { by: chunk.by }) }] : []
+  })
+  const known = new Set(onRecord.map(({ by, error, message }) => JSON.stringify([by, error, message])))
+  const before = triedAgain(journal).filter(
+    ({ by, error, message }) => !known.has(JSON.stringify([by, error, message])),
+  )
+  return [...before, ...onRecord]
+}
+
+/** Failures that ended a run and that a resume got past: the sessions that a resumed run makes again do not have them. */
+function triedAgain(journal: readonly JournalEntry[]): FailureReport[] {
+  const names = new Set(journal.map(({ key, occurrence }) => `${key} ${occurrence}`))
+  return journal.flatMap(entry => {
+    const { key, occurrence, kind } = entry
+    const { error: failure } = outcomeIn(entry) ?? {}
+    if (failure === undefined || !names.has(`${nextKey(key)} ${occurrence}`)) return []
+    const { code, message } = failure as { readonly code?: unknown; readonly message?: unknown }
+    const said = String(message ?? '')
+    const what = kind === 'model' || kind === 'memory' ? kind : 'effect'
+    return [
+      {
+        what,
+        error: String(code ?? 'failed'),
+        message: short(what === 'effect' ? `${kind}: ${said}` : said),
+        resumed: true,
+        by: askedIn(entry).by,
+      },
+    ]
   })
 }
 

@@ -1,7 +1,7 @@
 import type { Digest } from '../../base/digest.ts'
 import { isPlainObject } from '../../base/json.ts'
 import { backwards, previousOf } from '../../session/chain.ts'
-import type { Chunk, ChunkBody } from '../../session/chunk.ts'
+import type { Chunk, ChunkBody, FileChange } from '../../session/chunk.ts'
 import { identify, identityOf } from '../../session/identity.ts'
 import { type Session, valueFrom } from '../../session/session.ts'
 import type { Material } from './material.ts'
@@ -82,6 +82,30 @@ export function historyOf({ final, sessions }: Material): History {
       if (line && line !== event.line) line.inside ??= event
     }
   return { events, lines: [...new Set(lineOf.values())], lineOf, byChunk, ...verified(groups) }
+}
+
+/**
+ * What calls changed in files, each change once: a call that others were made inside of found their changes too, and has only those that none of
+ * them recorded.
+ */
+export function changesOf(events: readonly Event[]): { readonly event: Event; readonly file: FileChange }[] {
+  const inside = new Map<Event, Set<string>>()
+  for (const event of events)
+    for (const { path } of filesIn(event))
+      for (let outer = event.line.inside; outer; outer = outer.line.inside) {
+        const paths = inside.get(outer)
+        if (paths) paths.add(path)
+        else inside.set(outer, new Set([path]))
+      }
+  return events.flatMap(event =>
+    filesIn(event)
+      .filter(({ path }) => !inside.get(event)?.has(path))
+      .map(file => ({ event, file })),
+  )
+}
+
+function filesIn({ chunk }: Event): readonly FileChange[] {
+  return chunk.kind === 'tool-result' ? (chunk.files ?? []) : []
 }
 
 /** The chunks of a session's history, and of the sessions that were made inside them. */
@@ -269,7 +293,9 @@ function calleesOf(sessions: readonly Session[]): Map<string, Callee> {
     }
   // What nobody but one such call went on from was made for it.
   for (const [id, of] of children) {
-    const isRoot = byId.get(id)?.lineage.parents.length === 0
+    const { parents = [id], operation } = byId.get(id)?.lineage ?? {}
+    // Of a session that was placed for the call, the one before it was not kept.
+    const isRoot = parents.length === 0 || (operation === 'to' && !parents.some(parent => byId.has(parent)))
     const [first] = of
     if (isRoot && first && of.every(callee => callee === first)) callees.set(id, first)
   }

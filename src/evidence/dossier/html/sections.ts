@@ -111,7 +111,7 @@ export function failureSection({ failures }: Dossier): Content {
   return html`<ol class="plain">${folded(
     failures.map(
       ({ step, what, error, message, attempt, retry, by }) =>
-        html`<li><p><span class="bad">${error}</span> ${message}</p><p class="meta">step ${stepLink(step)} · ${what}${attempt === undefined ? '' : ` · attempt ${attempt}`}${retry === undefined ? '' : ` · ${retry === 'never' ? 'not to be retried' : 'retry'}`}${by === undefined ? '' : ` · ${by}`}</p></li>`,
+        html`<li><p><span class="bad">${error}</span> ${message}</p><p class="meta">${step === undefined ? 'before a resume' : html`step ${stepLink(step)}`} · ${what}${attempt === undefined ? '' : ` · attempt ${attempt}`}${retry === undefined ? '' : ` · ${retry === 'never' ? 'not to be retried' : 'retry'}`}${by === undefined ? '' : ` · ${by}`}</p></li>`,
     ),
     'failure',
   )}</ol>`
