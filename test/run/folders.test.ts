@@ -293,12 +293,20 @@ describe('a project that was moved on purpose', () => {
   })
 })
 
-it('outcomes that a run borrows from one in another folder are not restored over the files there', async () => {
-  const { run } = await parked(here())
-  await another().resume(run, clerk())
-  process.chdir(b())
-  const session = Session.fromUserMessage('go').to('local', './')
-  const error = await failureOf(another().run(clerk('three'), session, { reuse: run }) as never)
-  expect(error.code).toBe('workspace-elsewhere')
-  expect(readFileSync(join(b(), 'thesis.md'), 'utf8')).toBe('ten years of work\n')
-})
+it.each([
+  { others: 'none of the files that its calls wrote', before: undefined, after: 'one\ntwo\n' },
+  { others: 'its own file where a call wrote one', before: 'mine\n', after: 'mine\none\ntwo\n' },
+])(
+  'a run that borrows from one in another folder keeps the files there, with $others',
+  async ({ before, after }) => {
+    const { run } = await parked(here())
+    await another().resume(run, clerk())
+    process.chdir(b())
+    if (before !== undefined) writeFileSync(join(b(), 'log.txt'), before)
+    const session = Session.fromUserMessage('go').to('local', './')
+    await another().run(clerk(), session, { reuse: run })
+    expect(readdirSync(b()).sort()).toEqual(['log.txt', 'thesis.md'])
+    expect([log(b()), log(a())]).toEqual([after, 'one\ntwo\n'])
+    expect(readFileSync(join(b(), 'thesis.md'), 'utf8')).toBe('ten years of work\n')
+  },
+)

@@ -1,12 +1,16 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { DatabaseSync } from 'node:sqlite'
+import { setImmediate } from 'node:timers/promises'
 import { afterAll, expect, it } from 'vitest'
 import { localMemory } from '../../src/memory/drivers/local/local-memory.ts'
 import { createRuntime } from '../../src/run/runtime.ts'
 import type { Unfinished } from '../../src/run/unfinished.ts'
+import { removeFolder } from '../../src/sandbox/host/remove-folder.ts'
+import { collectLeftovers, findLeftovers } from '../../src/sandbox/workspace/fork/leftovers.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/spec.ts'
 import {
@@ -22,7 +26,7 @@ import {
 import { Expedition } from './journal/expedition.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'openrath-kill-'))
-afterAll(() => rmSync(root, { recursive: true }))
+afterAll(() => removeFolder(root))
 
 // All 300 with `npm run test:kill`; a run of the same seed plans the same kills.
 const wanted = Number(process.env.OPENRATH_KILLS ?? 30)
@@ -119,6 +123,10 @@ it(`a run that is killed ${wanted} times, anywhere, ends as the undisturbed one 
     const replayed = await runtime.replay('run', new Expedition(() => {}, unused, here.memory))
     expect(replayed.divergence?.message, told()).toBeUndefined()
     expect(replayed.ok, told()).toBe(true)
+    // Branches that a killed process left have folders of the kernel's in them, which an ordinary user may neither read nor remove.
+    const branches = join(here.workspaces, 'branches')
+    expect((await collectLeftovers(branches)).kept, told()).toEqual([])
+    expect(await findLeftovers(branches), told()).toEqual([])
     rmSync(here.folder, { recursive: true })
   }
   console.log(`${kills} kills and ${reviews} reviews in ${round} runs; seed ${seed}`)
@@ -145,10 +153,29 @@ it('a second process is told that a run is driven by the first', async () => {
   // It works while it holds the run: stopped in its first effect, it can neither end nor renew.
   const lines = createInterface({ input: first.stdout })
   await new Promise<void>(resolve => lines.on('line', line => line.startsWith('model') && resolve()))
-  first.kill('SIGSTOP')
-  const error = errorIn(await work(here, ['resume', 'run']))
-  expect(error).toMatchObject({ code: 'run-owned', data: { run: 'run' } })
-  expect(error.message).toContain(`/${first.pid}/`)
-  first.kill('SIGKILL')
-  await closed
+  try {
+    await stopBetweenWrites(first, here)
+    const error = errorIn(await work(here, ['resume', 'run']))
+    expect(error).toMatchObject({ code: 'run-owned', data: { run: 'run' } })
+    expect(error.message).toContain(`/${first.pid}/`)
+  } finally {
+    first.kill('SIGKILL')
+    await closed
+  }
 }, 60_000)
+
+/** A process that is stopped in the middle of a write keeps everybody else from writing. */
+async function stopBetweenWrites(child: ChildProcess, { store }: Place): Promise<void> {
+  using database = new DatabaseSync(store.slice('sqlite:'.length), { timeout: 0 })
+  for (;;) {
+    child.kill('SIGSTOP')
+    while (!/^State:\s+T/m.test(readFileSync(`/proc/${child.pid}/status`, 'utf8'))) await setImmediate()
+    try {
+      database.exec('BEGIN IMMEDIATE; ROLLBACK')
+      return
+    } catch {
+      child.kill('SIGCONT')
+      await setImmediate()
+    }
+  }
+}
