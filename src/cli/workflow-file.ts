@@ -12,7 +12,7 @@ import { UsageError } from './errors.ts'
 export async function loadWorkflow(
   file: string,
   name = 'default',
-): Promise<{ readonly workflow: Workflow; readonly module: Required<RunModule> }> {
+): Promise<{ readonly workflow: Workflow; readonly module: Required<Pick<RunModule, 'file' | 'export'>> }> {
   const path = resolve(file)
   const exported = await load(path)
   const found = exported[name]
@@ -28,14 +28,23 @@ export async function loadWorkflow(
   throw new UsageError(`${file} exports no Workflow or Agent as ${show(name)}, but ${show(found)}${hint}`)
 }
 
+/** What `--model` names, as the run records it: a file is found from any folder. */
+export function modelNamed(model: string): string {
+  return isFile(model) ? resolve(model) : model
+}
+
 /** What may stand behind `--model`: a name, or a file whose default export is a model. */
 export async function loadModel(model: string): Promise<ModelLike> {
-  if (!/\.[cm]?[jt]s$/.test(model)) return model
+  if (!isFile(model)) return model
   const found = (await load(resolve(model))).default
   if (typeof (found as { answer?: unknown } | undefined)?.answer === 'function' || isAiModel(found)) {
     return found as ModelLike
   }
   throw new UsageError(`${model} exports no model as its default, but ${show(found)}.`)
+}
+
+function isFile(model: string): boolean {
+  return /\.[cm]?[jt]s$/.test(model)
 }
 
 async function load(path: string): Promise<Record<string, unknown>> {

@@ -12,31 +12,34 @@ export interface RunModule {
   readonly file: string
   /** The name under which it exports the workflow; `default` by default. */
   readonly export?: string
+  /** What `rath run --model` named: a model, or a file that exports one. `rath resume` and `rath replay` use it. */
+  readonly model?: string
 }
 
 /**
  * What a run's row says of its code, with a mark that only this user's programs can make: a store may have come with a folder, or been written by
  * whoever could write into it, and the code that such a record names is not loaded unasked. Without a place for the key there is no mark.
  */
-export function sealed({ file, export: name }: RunModule): RunModule & { readonly seal?: string } {
-  const module = { file, ...(name !== undefined && { export: name }) }
+export function sealed({ file, export: name, model }: RunModule): RunModule & { readonly seal?: string } {
+  const module = { file, ...(name !== undefined && { export: name }), ...(model !== undefined && { model }) }
   const key = keyHere('make')
   return key === undefined ? module : { ...module, seal: sealOf(module, key) }
 }
 
 /** Whether a run of this user wrote it. */
 export function isSealed(module: Json | undefined): boolean {
-  const { file, export: name, seal } = (module ?? {}) as Partial<RunModule> & { readonly seal?: unknown }
+  const { seal, ...code } = (module ?? {}) as Partial<RunModule> & { readonly seal?: unknown }
+  const { file } = code
   const key = keyHere('read')
   if (typeof file !== 'string' || typeof seal !== 'string' || key === undefined) return false
-  const expected = Buffer.from(sealOf({ file, ...(name !== undefined && { export: name }) }, key))
+  const expected = Buffer.from(sealOf({ ...code, file }, key))
   const found = Buffer.from(seal)
   return found.length === expected.length && timingSafeEqual(found, expected)
 }
 
-function sealOf({ file, export: name = 'default' }: RunModule, key: Buffer): string {
+function sealOf({ file, export: name = 'default', model }: RunModule, key: Buffer): string {
   return createHmac('sha256', key)
-    .update(JSON.stringify(['code of a run', file, name]))
+    .update(JSON.stringify(['code of a run', file, name, ...(model === undefined ? [] : [model])]))
     .digest('hex')
 }
 

@@ -57,6 +57,30 @@ test('--model answers for agents that name none, where the environment has none 
   expect(stderr).toContain('No model was named.')
 })
 
+test('a run that waits is resumed and replayed with the model that --model named, from any folder', () => {
+  const project = new Project({
+    'any.ts': `import { Agent, tool } from 'openrath'
+const send = tool({ name: 'send', description: '', input: { type: 'object' }, approval: true, run: () => 'sent' })
+export default new Agent('Send.', { tools: [send], builtins: false })
+`,
+    'm.ts': `import { scripted } from 'openrath/testing'
+export default scripted([{ toolCalls: [{ name: 'send' }] }, 'From the file.'])
+`,
+    'elsewhere/notes.md': '',
+  })
+  const store = `sqlite:${project.folder}/.openrath/rath.db`
+  expect(project.rath('run', 'any.ts', '--model', './m.ts', 'hi').status).toBe(3)
+  expect(project.rath('approve', 'last', '--yes').status).toBe(0)
+  expect(project.run({ args: ['resume', 'last', '--store', store], cwd: 'elsewhere' })).toMatchObject({
+    status: 0,
+    stdout: 'From the file.\n',
+  })
+  expect(project.rath('replay', 'last')).toMatchObject({
+    status: 0,
+    stdout: expect.stringContaining('same'),
+  })
+})
+
 test('a file that is not there, or exports no workflow, is said in one line', () => {
   const project = greeting()
   expect(project.rath('run', 'nothing.ts')).toMatchObject({ status: 2, stdout: '' })

@@ -42,7 +42,7 @@ export function define(command: Command, output: Output): void {
 async function replay(name: string, options: Options, output: Output): Promise<number> {
   const row = await rowOf(name, options)
   if (!options.json) await askAboutConfig(output)
-  const { workflow } = await workflowOf(row, options, output)
+  const workflow = await workflowOf(row, options, output)
   await using runtime = openRuntime(options)
   const report = await whileWorking(output, 'replaying', () =>
     runtime.replay(row.id, workflow, { mode: options.mode }),

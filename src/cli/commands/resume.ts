@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { Workflow } from '../../flow/workflow.ts'
 import { isSealed } from '../../run/code-seal.ts'
 import type { RunModule } from '../../run/resume.ts'
 import type { RunRow } from '../../store/spec.ts'
@@ -25,7 +26,7 @@ export function define(command: Command, output: Output): void {
     .argument('<run>', 'its id, the beginning or end of it, or last')
     .option('--file <file>', 'where its code is now, if it has moved')
     .option('-e, --export <name>', 'what that file exports it as')
-    .option('-m, --model <model>', 'ask this model from here on')
+    .option('-m, --model <model>', 'ask this model from here on; that of rath run --model by default')
     .option(
       '--moved-to <folder>',
       'the project was moved here on purpose; without it a run goes on where it began',
@@ -49,8 +50,7 @@ export function define(command: Command, output: Output): void {
 export async function resume(name: string, options: ResumeOptions, output: Output): Promise<number> {
   const row = await rowOf(name, options)
   if (!options.json) await askAboutConfig(output)
-  const { workflow } = await workflowOf(row, options, output)
-  if (options.model !== undefined) workflow.to(await loadModel(options.model))
+  const workflow = await workflowOf(row, options, output)
   await using runtime = openRuntime(options)
   const moved = options.movedTo === undefined ? {} : { movedTo: options.movedTo }
   const work = {
@@ -66,19 +66,24 @@ export async function rowOf(name: string, options: StoreOption): Promise<RunRow>
   return await findRun(store, name)
 }
 
-/** The workflow of a run: where the command line says, else where the run was begun. */
+/** The workflow of a run, with its model: where the command line says, else where the run was begun. */
 export async function workflowOf(
   { id, data }: RunRow,
-  options: { readonly file?: string; readonly export?: string },
+  options: Pick<ResumeOptions, 'file' | 'export' | 'model'>,
   output: Output,
-): ReturnType<typeof loadWorkflow> {
+): Promise<Workflow> {
   const recorded = (data.module ?? {}) as Partial<RunModule>
+  const isOurs = isSealed(data.module)
   const file = options.file ?? recorded.file
   if (file === undefined) {
     throw new UsageError(`run ${id} does not say where its code is; say so with --file FILE.ts.`)
   }
-  if (options.file === undefined && !isSealed(data.module)) await agreeTo(file, id, output)
-  return loadWorkflow(file, options.export ?? recorded.export)
+  if (options.file === undefined && !isOurs) await agreeTo(file, id, output)
+  const { workflow } = await loadWorkflow(file, options.export ?? recorded.export)
+  // A model may be a file, which is code too.
+  const model = options.model ?? (isOurs ? recorded.model : undefined)
+  if (model !== undefined) workflow.to(await loadModel(model))
+  return workflow
 }
 
 /** A record may have come with a folder, and the code that it names would run as this user. */

@@ -12,7 +12,7 @@ import { findRun } from '../names.ts'
 import type { Output } from '../output.ts'
 import { openRuntime } from '../run-runtime.ts'
 import { askAboutConfig } from '../trust.ts'
-import { loadModel, loadWorkflow } from '../workflow-file.ts'
+import { loadModel, loadWorkflow, modelNamed } from '../workflow-file.ts'
 
 interface Options extends StoreOption, JsonOption, DriveOptions {
   readonly export?: string
@@ -52,8 +52,10 @@ export function define(command: Command, output: Output): void {
 
 async function runFile(file: string, words: string[], options: Options, output: Output): Promise<number> {
   if (!options.json) await askAboutConfig(output)
-  const { workflow, module } = await loadWorkflow(file, options.export)
-  if (options.model !== undefined) workflow.to(await loadModel(options.model))
+  const { workflow, module: code } = await loadWorkflow(file, options.export)
+  const model = options.model === undefined ? undefined : modelNamed(options.model)
+  if (model !== undefined) workflow.to(await loadModel(model))
+  const module = { ...code, ...(model !== undefined && { model }) }
   await using runtime = openRuntime(options)
   const session = placed(await inputOf(words, options, runtime), options)
   const reuse = options.reuse && (await findRun(await runtime.store, options.reuse)).id
