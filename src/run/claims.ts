@@ -157,14 +157,23 @@ function leftIn(record: RunRecord | undefined, key: string): Left {
   return { queues, next: (sorted[0] as { occurrence: number }).occurrence + 1 }
 }
 
-/** Who asks counts most: layers of different names that ask the same are not each other's samples. */
+/** Who asks counts most: layers of different names that ask the same are not each other's samples. Then the branch, then the order asked. */
 function likeness(one: Asker, other: Asker): number {
   return (
-    (one.inside === other.inside ? 8 : 0) +
-    (one.by === other.by ? 4 : 0) +
-    (one.branch === other.branch ? 2 : 0) +
+    (one.inside === other.inside ? 4000 : 0) +
+    (one.by === other.by ? 2000 : 0) +
+    (one.branch === other.branch ? 1000 : 0) +
+    2 * Math.min(sharedForks(one.branch, other.branch), 400) +
     (one.sample === other.sample ? 1 : 0)
   )
+}
+
+/** Counted from the innermost fork: that one tells samples apart, while the forks around it may have been made in another order. */
+function sharedForks(one: string, other: string): number {
+  const names = one.split('/').reverse()
+  const others = other.split('/').reverse()
+  const differs = names.findIndex((name, i) => name !== others[i])
+  return differs < 0 ? names.length : differs
 }
 
 function nameOfAsker({ by, inside, sample, branch }: Asker): string {
