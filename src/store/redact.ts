@@ -34,7 +34,7 @@ export function secretsOf(environment: Readonly<Record<string, string | undefine
 }
 
 const secretWords =
-  /(^|_)(API_?KEY|KEY|TOKEN|SECRET|CREDENTIALS?|PAT|JWT|COOKIES?)(_|$)|PASS(WD|WORD|PHRASE)(_|$)|(^|_)(AUTH|DSN)$|ACCESS_KEY_ID$/
+  /(^|_)(API_?KEYS?|KEYS?|TOKENS?|SECRETS?|CREDENTIALS?|PAT|JWT|COOKIES?|PASS)(_|$)|PASS(WD|WORD|PHRASE)S?(_|$)|^SSHPASS$|(^|_)(AUTH|AUTH_CONFIG|AUTHORIZATION|BEARER|DSN|CONN(ECTION)?_STR(ING)?)$|ACCESS_KEY_ID$/
 const addressWithPassword = /^[a-z][a-z0-9+.-]*:\/\/[^\s/@]*:[^\s/@]+@/i
 
 function saysSecret(name: string, value: string): boolean {

@@ -19,11 +19,14 @@ test('the variables whose names say secret are taken from an environment', () =>
   secret.push('GOOGLE_CREDENTIALS', 'PGPASSWORD', 'ANTHROPIC_AUTH_TOKEN')
   secret.push('GH_PAT', 'MYSQL_PWD', 'GPG_PASSPHRASE', 'AWS_ACCESS_KEY_ID', 'SENTRY_DSN', 'SESSION_COOKIE')
   secret.push('NPM_AUTH', 'npm_config__auth', 'PROXY_AUTH', 'SUPABASE_JWT', 'SITE_COOKIES')
+  secret.push('DB_PASS', 'SSHPASS', 'API_KEYS', 'DOCKER_AUTH_CONFIG', 'AZURE_STORAGE_CONNECTION_STRING')
   const open = [
     'PWD',
     'OLDPWD',
     'SSH_AUTH_SOCK',
     'XAUTHORITY',
+    'COMPASS',
+    'BYPASS_CACHE',
     'PATTERN',
     'COOKIE_FILE',
     'AUTHOR',

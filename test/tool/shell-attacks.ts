@@ -225,6 +225,8 @@ export const attacks: Readonly<Record<string, readonly string[]>> = {
     'echo evil | xargs -I{} sh -c {}',
     'echo ./evil | xargs nice',
     'find . -maxdepth 0 -exec evil \\;',
+    'find . -maxdepth 0 -fprintf made evil',
+    'find . -maxdepth 0 -fls made; find sub -fprint0 made',
     'find . -name evil -exec {} \\;',
     'env -S evil',
     'env -i evil',

@@ -159,6 +159,7 @@ class Reader implements ShellScript {
     const { sets, problem } = builtinEffect(name, rest)
     this.assignments.push(...sets)
     if (problem !== undefined) this.doubt ??= `${name}: ${problem}`
+    if (/(^|\/)find$/.test(name)) this.redirects.push(...filesThatFindWrites(args))
     const inner = unwrap(name, args)
     if (inner === undefined) return
     if (inner.kind === 'unknown') throw new ShellProblem(`${name}: ${inner.why}`)
@@ -180,6 +181,11 @@ class Reader implements ShellScript {
     if (isDescriptor && target !== undefined && /^(\d+-?|-)$/.test(target)) return
     if (target !== '/dev/null') this.redirects.push(target?.startsWith('~') ? undefined : target)
   }
+}
+
+/** `find -fprintf build 'rm x'` writes a script as a redirection would. */
+function filesThatFindWrites(args: readonly (string | undefined)[]): (string | undefined)[] {
+  return args.flatMap((word, i) => (/^-(?:fprint0?|fprintf|fls)$/.test(word ?? '') ? [args[i + 1]] : []))
 }
 
 /** Builtins that take text as an arithmetic expression, a subscript or a prompt, in which bash runs substitutions. */

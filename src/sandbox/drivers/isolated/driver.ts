@@ -178,7 +178,11 @@ class IsolatedSandbox implements Sandbox {
     this.#check()
     const launched = this.#place.launch(command as [string, ...string[]], { cwd, env, hasInput: true })
     this.#programs.add(launched)
-    launched.child.once('close', () => this.#programs.delete(launched))
+    launched.child.once('close', () => {
+      this.#programs.delete(launched)
+      // Nobody reads its last words, but what it made that was not to be there goes.
+      launched.lastWords?.()
+    })
     return { child: launched.child, kill: () => launched.kill() }
   }
 
