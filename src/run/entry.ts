@@ -4,6 +4,7 @@ import type { ModelAnswer } from '../model/spec.ts'
 import { firstState } from '../session/first-state.ts'
 import type { Session } from '../session/session.ts'
 import { valueFrom } from '../session/session.ts'
+import { addUsage, completeUsage, noUsage, type Usage } from '../session/usage.ts'
 import type { JournalEntry } from '../store/spec.ts'
 import type { Effect } from '../tool/spec.ts'
 import type { Inside } from './inside.ts'
@@ -153,6 +154,21 @@ export function askedIn(entry: JournalEntry): AskedRecord {
 export function answerIn(entry: JournalEntry): ModelAnswer | undefined {
   const { answer } = (outcomeIn(entry)?.value ?? {}) as { answer?: ModelAnswer }
   return answer
+}
+
+/** What model calls spent on it. What was done inside a borrowed effect is on no entry of this run, so the effect itself has it. */
+export function spentIn(entry: JournalEntry): Usage | undefined {
+  if (entry.kind === 'model') {
+    const usage = answerIn(entry)?.usage
+    return usage && completeUsage(usage)
+  }
+  const { inside } = outcomeIn(entry) ?? {}
+  if (inside === undefined || askedIn(entry).reused === undefined) return undefined
+  const noted = (inside.notes ?? []).map(note => ('usage' in note ? note.usage : undefined))
+  return [inside.usage, ...noted].reduce<Usage>(
+    (sum, usage) => (usage ? addUsage(sum, completeUsage(usage)) : sum),
+    noUsage,
+  )
 }
 
 export function outcomeIn(entry: JournalEntry | undefined): Outcome | undefined {

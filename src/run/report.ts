@@ -1,6 +1,5 @@
-import { completeUsage } from '../session/usage.ts'
 import type { JournalEntry, RunStatus, Store } from '../store/spec.ts'
-import { answerIn, askedIn, outcomeIn } from './entry.ts'
+import { askedIn, outcomeIn, spentIn } from './entry.ts'
 import { loadRecord } from './resume.ts'
 
 /** What a run did, and what of it came from another run. */
@@ -47,8 +46,7 @@ export async function reportRun(run: string, store: Store): Promise<RunReport> {
 }
 
 function spentOn(entry: JournalEntry): Spent {
-  const answer = entry.kind === 'model' ? answerIn(entry) : undefined
-  const { totalTokens = 0, cost } = answer?.usage ? completeUsage(answer.usage) : {}
+  const { totalTokens = 0, cost } = spentIn(entry) ?? {}
   return { calls: 1, tokens: totalTokens, ...(cost !== undefined && { cost }), ms: outcomeIn(entry)?.ms ?? 0 }
 }
 

@@ -349,6 +349,28 @@ test('a file that a sub-agent wrote is one change, and all of the sub-agent’s 
   }
 })
 
+test('what was spent inside an effect that a run borrows is in its report too', async () => {
+  const usage = { inputTokens: 900, outputTokens: 100, cost: 0.25 }
+  class Ask extends Workflow {
+    expert = new Agent('Answer.', { name: 'expert', model: scripted(() => ({ text: 'Yes.', usage })) })
+    async forward(session: Session, context: ForwardContext) {
+      await context.effect('ask', {}, async () => (await this.expert(Session.fromUserMessage('Is it?'))).text)
+      return session
+    }
+  }
+  const first = await runtime.run(new Ask(), Session.fromUserMessage('Ask.'), { id: 'one' })
+  const second = await runtime.run(new Ask(), Session.fromUserMessage('Ask.'), { id: 'two', reuse: 'one' })
+  expect([first.usage, second.usage]).toMatchObject([{ totalTokens: 1000 }, { totalTokens: 1000 }])
+  expect((await runtime.report('one')).paid).toMatchObject({ tokens: 1000, cost: 0.25 })
+  expect(await runtime.report('two')).toMatchObject({
+    paid: { tokens: 0 },
+    reused: { calls: 1, tokens: 1000, cost: 0.25 },
+  })
+  const { spending } = await dossierOf(await runtime.store, 'two')
+  expect(spending).toMatchObject({ total: { totalTokens: 1000 } })
+  expect(spending.unkept).toBeUndefined()
+})
+
 test('a failure that a resume got past is in the dossier', async () => {
   let fails = true
   const agent = new Agent('Answer.', {

@@ -1,9 +1,9 @@
 import type { Digest } from '../../base/digest.ts'
-import { answerIn } from '../../run/entry.ts'
+import { spentIn } from '../../run/entry.ts'
 import type { Event, History } from '../../run/graph/history.ts'
 import type { Material } from '../../run/graph/material.ts'
 import { sessionsInside } from '../../run/graph/rows.ts'
-import { addUsage, completeUsage, noUsage, spentBy, subtractUsage, type Usage } from '../../session/usage.ts'
+import { addUsage, noUsage, spentBy, subtractUsage, type Usage } from '../../session/usage.ts'
 import type { JournalEntry } from '../../store/spec.ts'
 import type { Cutter } from './cutter.ts'
 import type { PromptReport, Spending, Spent } from './dossier.ts'
@@ -40,7 +40,7 @@ export function spendingOf(
   }
   const input = sessions.find(({ id }) => id === run?.input)
   const known = subtractUsage(total, input?.usage ?? noUsage)
-  const unkept = subtractUsage(spentIn(journal ?? []), known)
+  const unkept = subtractUsage(spentOn(journal ?? []), known)
   if (unkept.totalTokens > 0) {
     add(dropped, dropped, unkept)
     return { total, agents: byCost(agents), models: byCost(models), unkept, unpriced }
@@ -54,11 +54,11 @@ const dropped = '(on the journal, in no session)'
 const leftOut = '(left out of a merge, session not at hand)'
 
 /** What the answers on a journal spent, borrowed ones included: their chunks say it, too. */
-function spentIn(journal: readonly JournalEntry[]): Usage {
+function spentOn(journal: readonly JournalEntry[]): Usage {
   let spent = noUsage
   for (const entry of journal) {
-    const usage = entry.kind === 'model' ? answerIn(entry)?.usage : undefined
-    if (usage) spent = addUsage(spent, completeUsage(usage))
+    const usage = spentIn(entry)
+    if (usage) spent = addUsage(spent, usage)
   }
   return spent
 }
