@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Session } from '../../src/session/session.ts'
-import { inPrivateMounts, mountProblem } from '../store/namespace.ts'
+import { inPrivateMounts, mountProblem } from '../support/mounts.ts'
 import { entry, Project } from './make.ts'
 
 /** Two branches of one question, merged, in a store. */

@@ -7,8 +7,8 @@ import { Session } from '../../src/session/session.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { StoreOptions } from '../../src/store/spec.ts'
 import { refusalOf } from '../session/make.ts'
+import { inPrivateMounts, mountProblem } from '../support/mounts.ts'
 import { temporaryFolder } from './folder.ts'
-import { inPrivateMounts, mountProblem } from './namespace.ts'
 import { runFile } from './program.ts'
 
 const here = import.meta.dirname

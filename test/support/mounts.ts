@@ -2,9 +2,13 @@ import { spawnSync } from 'node:child_process'
 
 /** Runs a shell script that may mount what it likes: nobody else sees it, and it is gone when the script ends. */
 export function inPrivateMounts(script: string, ...args: string[]): { status: number; output: string } {
-  const { status, stdout, stderr } = spawnSync('unshare', [...flags(), 'sh', '-ec', script, 'sh', ...args], {
-    encoding: 'utf8',
-  })
+  const { status, stdout, stderr } = spawnSync(
+    'unshare',
+    [...mountFlags(), 'sh', '-ec', script, 'sh', ...args],
+    {
+      encoding: 'utf8',
+    },
+  )
   return { status: status ?? -1, output: stdout + stderr }
 }
 
@@ -16,6 +20,6 @@ export function mountProblem(): string | undefined {
 }
 
 /** As somebody else than root, a user namespace gives the right to mount. */
-function flags(): string[] {
+export function mountFlags(): string[] {
   return process.getuid?.() === 0 ? ['-m'] : ['-rm']
 }
