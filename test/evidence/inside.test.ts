@@ -371,6 +371,20 @@ test('what was spent inside an effect that a run borrows is in its report too', 
   expect(spending.unkept).toBeUndefined()
 })
 
+test('the graph of all sessions has those of a resumed run once, however many runs came after it', async () => {
+  let fails = true
+  const agent = new Agent('Answer.', {
+    model: scripted(() => (fails ? { error: { status: 401 } } : 'Hello.')),
+  })
+  await expect(runtime.run(agent, Session.fromUserMessage('Hi'), { id: 'f' })).rejects.toThrow('401')
+  fails = false
+  await runtime.resume('f', agent)
+  const { nodes } = await runtime.graph('all')
+  const { runs } = await runtime.store
+  await Promise.all(Array.from({ length: 1000 }, (_, i) => runs.create({ id: `later-${i}` })))
+  expect((await runtime.graph('all')).nodes).toEqual(nodes)
+})
+
 test('a failure that a resume got past is in the dossier', async () => {
   let fails = true
   const agent = new Agent('Answer.', {

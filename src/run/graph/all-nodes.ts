@@ -57,8 +57,7 @@ function isBefore(one: SessionRow, other: SessionRow): boolean {
 /** Of runs that were driven more than once, the sessions that a later drive made again. */
 async function madeAgain(store: Store): Promise<Set<string>> {
   const again = new Set<string>()
-  const runs: readonly RunRow[] = await store.runs.list({ limit: 1000 })
-  for (const { id, fence } of runs) {
+  for await (const { id, fence } of allRuns(store)) {
     if (fence < 2) continue
     const made = sessionsMade(await store.runs.journal(id))
     if (new Set(made.values()).size < 2) continue
@@ -71,4 +70,14 @@ async function madeAgain(store: Store): Promise<Set<string>> {
     for (const session of sessions.keys()) if (!left.has(session)) again.add(session)
   }
   return again
+}
+
+async function* allRuns(store: Store): AsyncGenerator<RunRow> {
+  const limit = 1000
+  let page = await store.runs.list({ limit })
+  while (page.length > 0) {
+    yield* page
+    const last = page.at(-1)
+    page = last && page.length === limit ? await store.runs.list({ limit, before: last.id }) : []
+  }
 }
