@@ -19,8 +19,9 @@ await waiter.remember('Ada takes no sugar.', { scope: 'user/ada', category: 'pre
 const first = await waiter(Session.fromUserMessage('Ada here. I would like a green tea, please.'))
 console.log(`today: ${first.text}`)
 
-// Another conversation, another agent: whoever names the same store shares it.
-const colleague = new Agent(prompt, { model, memory, builtins: false })
+// Another conversation, another agent: whoever names the same store shares it. What belongs to a user is recalled only where that is asked for.
+const recall = { scope: ['user/ada', 'session'] }
+const colleague = new Agent(prompt, { model, memory, builtins: false, recall })
 const later = await colleague(Session.fromUserMessage('What tea does Ada like, and with sugar?'))
 console.log(`next week: ${later.text}`)
 for (const chunk of [...first.chunks, ...later.chunks]) {

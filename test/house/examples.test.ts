@@ -98,7 +98,7 @@ const lines: Record<string, readonly string[]> = {
     '  (cashier): Agent(azure/till, tools: refund)',
     'model azure/till: missing, used by cashier',
     'tool refund: external, asks a person always',
-    'memory local, budget {"cost":2,"rounds":20}',
+    'memory local, budget {"tokens":50000,"rounds":20}',
     'problem: cashier credentials-missing',
     'with another model: 0 problems',
   ],
