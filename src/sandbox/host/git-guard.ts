@@ -45,12 +45,8 @@ export class GitGuard {
         const made = removeMade(root, path)
         if (made) said.push(`the command made ${made}, which can make git run programs; removed`)
       }
-      for (const { path, target } of links) {
-        if (linkAt(root, path)[0]?.target === target) continue
-        rmSync(join(root, path), { recursive: true, force: true })
-        symlinkSync(target, join(root, path))
+      for (const path of links.filter(link => putBack(root, link)).map(link => link.path))
         said.push(`the command changed the link ${path}, which can make git run programs; put back`)
-      }
       // Where .git no longer is a repository, git takes the folder around it for one.
       if (!wasBare && looksBare(root)) {
         rmSync(join(root, 'HEAD'), { force: true })
@@ -72,14 +68,27 @@ interface Settings {
   readonly missing: readonly string[]
 }
 
-function linkAt(root: string, path: string): { readonly path: string; readonly target: string }[] {
+export interface Link {
+  readonly path: string
+  readonly target: string
+}
+
+/** False when it is as it was. */
+export function putBack(root: string, { path, target }: Link): boolean {
+  if (linkAt(root, path)[0]?.target === target) return false
+  rmSync(join(root, path), { recursive: true, force: true })
+  symlinkSync(target, join(root, path))
+  return true
+}
+
+export function linkAt(root: string, path: string): Link[] {
   return lstatSync(join(root, path), orNothing)?.isSymbolicLink()
     ? [{ path, target: readlinkSync(join(root, path)) }]
     : []
 }
 
 /** Nothing is there, and no link on the way to it. */
-function isMissing(root: string, path: string): boolean {
+export function isMissing(root: string, path: string): boolean {
   let at = root
   for (const name of path.split('/')) {
     at = join(at, name)
@@ -91,7 +100,7 @@ function isMissing(root: string, path: string): boolean {
 }
 
 /** Removes what a command made at a path that was missing, or the link that leads to it; returns which. Follows none. */
-function removeMade(root: string, path: string): string | undefined {
+export function removeMade(root: string, path: string): string | undefined {
   const names = path.split('/')
   let folder = OpenFolder.at(root)
   try {
@@ -166,7 +175,7 @@ function settingsOf(root: string, git: string): Settings {
 const files = ['config', 'config.worktree', 'commondir', 'gitdir']
 
 /** Where a path leads that goes through a link; undefined when it does not, or leads out of the workspace. */
-function targetInside(root: string, path: string): string | undefined {
+export function targetInside(root: string, path: string): string | undefined {
   try {
     const inside = relative(root, realpathSync.native(join(root, path)))
     return isInside(inside) && inside !== path ? inside : undefined

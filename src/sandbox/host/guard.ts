@@ -2,8 +2,8 @@ import { chownSync, lstatSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { RathError, show } from '../../base/errors.ts'
 import { isAtOrBelow } from '../../base/platform.ts'
-import { GitGuard } from './git-guard.ts'
-import { loadedCodeIn } from './loaded-code.ts'
+import { GitGuard, isMissing, linkAt, putBack, removeMade, targetInside } from './git-guard.ts'
+import { loadedCodeIn, missingModulesIn } from './loaded-code.ts'
 import { orNothing } from './or-nothing.ts'
 
 /** The folder of a workspace that holds the record of what happened in it. Commands neither see nor change it. */
@@ -35,6 +35,7 @@ export class Guard {
   readonly #root: string
   readonly #mayHoldCode: boolean
   #code: readonly Guarded[] | undefined
+  #missingModules: readonly string[] | undefined
   readonly #git: GitGuard | undefined
 
   /** Code, and repositories below the top, are looked for once. The folder of a branch holds no code that was loaded. */
@@ -46,8 +47,14 @@ export class Guard {
 
   /** Looked for when first asked. */
   get code(): readonly Guarded[] {
-    this.#code ??= this.#mayHoldCode ? loadedCodeIn(this.#root).map(path => ({ path, part: 'code' })) : []
+    this.#code ??= this.#mayHoldCode ? this.#loaded().map(path => ({ path, part: 'code' })) : []
     return this.#code
+  }
+
+  /** A link is no place for a mount: what it leads to is. */
+  #loaded(): string[] {
+    const found = loadedCodeIn(this.#root)
+    return [...new Set([...found, ...found.flatMap(path => targetInside(this.#root, path) ?? [])])]
   }
 
   /** Everything that is guarded now. A repository that a command makes at the top counts from the next command on. */
@@ -79,7 +86,8 @@ export class Guard {
 
   /** Refuses to change an entry that is guarded, lies in something guarded, or holds it. */
   check(relativePath: string): void {
-    for (const { path, part } of this.all()) {
+    const missing = this.#missing().map((path): Guarded => ({ path, part: 'code' }))
+    for (const { path, part } of [...this.all(), ...missing]) {
       if (isAtOrBelow(relativePath, path) || isAtOrBelow(path, relativePath))
         throw readOnly(relativePath, path, part)
     }
@@ -87,8 +95,29 @@ export class Guard {
 
   /** Called before a command; what it returns is called after it, mends what no mount could keep from it, and says so. */
   watch(): () => string {
+    const root = this.#root
+    const missing = this.#missing().filter(path => isMissing(root, path))
+    const links = this.code.flatMap(({ path }) => linkAt(root, path))
     const end = this.#git?.watch()
-    return () => (end?.() ?? []).map(line => `openrath: ${line}\n`).join('')
+    return () => {
+      const made = missing.flatMap(path => removeMade(root, path) ?? [])
+      const changed = links.filter(link => putBack(root, link))
+      return [
+        ...made.map(path => `the command made ${path}, which this program would load code from; removed`),
+        ...changed.map(
+          ({ path }) => `the command changed the link ${path}, which leads to loaded code; put back`,
+        ),
+        ...(end?.() ?? []),
+      ]
+        .map(line => `openrath: ${line}\n`)
+        .join('')
+    }
+  }
+
+  /** Folders that are not there, and that code would be loaded from if they were. */
+  #missing(): readonly string[] {
+    this.#missingModules ??= this.#mayHoldCode ? missingModulesIn(this.#root) : []
+    return this.#missingModules
   }
 
   /** Returns what lies on the way and cannot be mounted over: a link, or a file where a folder should be. */

@@ -27,6 +27,15 @@ export function loadedCodeIn(root: string): string[] {
   return outermost(found.filter(path => path !== undefined))
 }
 
+/**
+ * Folders `node_modules` that are not there, and in which a loaded file's next import would be looked for before the others: relative paths. There can
+ * be one beside every folder of code, too many to make and to mount.
+ */
+export function missingModulesIn(root: string): string[] {
+  const files = within(root, loadedFiles()).filter(path => modulesOf(path) === undefined)
+  return [...new Set(files.flatMap(modulesBeside))].filter(path => !isThere(join(root, path)))
+}
+
 /** The folder `node_modules` that a path lies in, the outermost; undefined outside of one. */
 function modulesOf(path: string): string | undefined {
   const names = path.split(sep)

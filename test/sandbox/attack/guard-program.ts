@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isolatedBackend } from '../../../src/sandbox/drivers/isolated/driver.ts'
 import { attacksOnGit } from './git-attacks.ts'
@@ -22,9 +22,19 @@ writeFileSync(module, "export const load = () => import('lazy')\n")
 mkdirSync(join(folder, 'node_modules/lazy'), { recursive: true })
 writeFileSync(join(folder, 'node_modules/lazy/package.json'), '{ "exports": "./index.mjs" }')
 writeFileSync(lazy, "export const said = 'as installed'\n")
+// Packages behind a link, as some tools lay them out.
+mkdirSync(join(folder, 'vendor/linked'), { recursive: true })
+mkdirSync(join(folder, 'tools'))
+symlinkSync('../vendor', join(folder, 'tools/node_modules'))
+writeFileSync(join(folder, 'vendor/linked/package.json'), '{ "exports": "./index.mjs" }')
+writeFileSync(join(folder, 'vendor/linked/index.mjs'), "export const said = 'as installed'\n")
+writeFileSync(join(folder, 'tools/loaded.mjs'), "export const load = () => import('linked')\n")
 git('add', 'src')
 git('commit', '-qm', 'one')
 const { load } = (await import(`file://${module}`)) as { load(): Promise<{ said: string }> }
+const tools = (await import(`file://${join(folder, 'tools/loaded.mjs')}`)) as {
+  load(): Promise<{ said: string }>
+}
 const before = git('config', '--list', '--local')
 
 await using sandbox = await isolatedBackend().open(folder)
@@ -51,6 +61,11 @@ await run(`echo "export const said = 'rewritten'" > node_modules/lazy/index.mjs`
 await run(
   `mv node_modules nm; mkdir -p node_modules/lazy; cp nm/lazy/package.json node_modules/lazy; echo "export const said = 'shadowed'" > node_modules/lazy/index.mjs`,
 )
+const evil = (path: string) =>
+  `mkdir -p ${path}; echo '{ "exports": "./index.mjs" }' > ${path}/package.json; echo "export const said = 'planted'" > ${path}/index.mjs`
+const beside = await run(evil('src/node_modules/lazy'))
+await run(evil('vendor/linked'))
+await run(`rm tools/node_modules; ${evil('tools/node_modules/linked')}`)
 await run(`mv src old; mkdir src; echo evil > src/loaded.mjs`)
 await run(`rm -rf src node_modules`)
 const committed = await run(
@@ -64,6 +79,8 @@ console.log(
     uid: process.getuid?.(),
     attacks,
     said: (await load()).said,
+    linked: (await tools.load()).said,
+    beside: beside.output,
     module: readFileSync(module, 'utf8').length,
     committed: committed.output.trim(),
     planted: { ...planted, left: readdirSync(join(folder, '.openrath')) },
@@ -74,6 +91,7 @@ console.log(
       git: await refused(sandbox.files.write('.git/hooks/pre-commit', 'x')),
       hooks: await refused(sandbox.files.write('.husky/pre-commit', 'x')),
       record: await refused(sandbox.files.write('.openrath/config.json', 'x')),
+      beside: await refused(sandbox.files.write('src/node_modules/lazy/index.mjs', 'x')),
       own: await refused(sandbox.files.write('src/other.mjs', 'x')),
     },
   }),

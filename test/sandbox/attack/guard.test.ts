@@ -44,6 +44,8 @@ for (const [name, uid] of Object.entries(users)) {
       expect(found).toMatchObject({
         ...(uid !== undefined && { uid }),
         said: 'as installed',
+        linked: 'as installed',
+        beside: expect.stringContaining('the command made src/node_modules'),
         module: "export const load = () => import('lazy')\n".length,
         committed: '2',
         planted: {
@@ -58,6 +60,7 @@ for (const [name, uid] of Object.entries(users)) {
           git: 'path-read-only',
           hooks: 'path-read-only',
           record: 'path-outside',
+          beside: 'path-read-only',
           own: 'done',
         },
       })
