@@ -10,7 +10,7 @@ import { dossierOf } from '../../src/evidence/dossier/dossier-of.ts'
 import type { MemoryLike } from '../../src/run/memory/memories.ts'
 import { createRuntime, type Runtime } from '../../src/run/runtime.ts'
 import type { GraphNode } from '../../src/session/graph.ts'
-import type { Session } from '../../src/session/session.ts'
+import { Session } from '../../src/session/session.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Driven, Weather } from './truth/drive.ts'
 import { driveHere } from './truth/in-process.ts'
@@ -51,6 +51,7 @@ it('dossier, report, usage, bundle and graph agree with what the models and tool
       await using runtime = createRuntime({ store, workspaces: false })
       await expectOneTruth(driven, expected, runtime)
       await expectReplay(driven, plan, runtime, memory)
+      await expectReuse(driven, plan, runtime, memory)
     }),
     { numRuns: programs },
   )
@@ -86,6 +87,19 @@ async function expectReplay({ run }: Driven, plan: Plan, runtime: Runtime, memor
   const replayed = await runtime.replay(run, build(plan, calm))
   expect(replayed.divergence?.message).toBeUndefined()
   expect(replayed).toMatchObject({ ok: true, state: (await outOf(run, runtime)).state })
+}
+
+/** A run that borrows has the same answers on its record, and says of each token whether it was paid or borrowed. */
+async function expectReuse({ run }: Driven, plan: Plan, runtime: Runtime, memory: MemoryLike) {
+  const calm = { count: () => {}, delay: () => 0, fails: () => false, memory }
+  const id = `${run}-again`
+  const approve = () => ({ verdict: 'approved', by: 'ann' }) as const
+  const input = Session.fromUserMessage('Begin.')
+  const { usage } = await runtime.run(build(plan, calm), input, { id, reuse: run, approve })
+  const { paid, reused } = await runtime.report(id)
+  expect(paid.tokens + reused.tokens, 'tokens of a run that borrows').toBe(usage.totalTokens)
+  const { spending } = await dossierOf(await runtime.store, id)
+  expect(spending.total.totalTokens, 'its dossier').toBe(usage.totalTokens)
 }
 
 const outOf = async (run: string, runtime: Runtime) =>
