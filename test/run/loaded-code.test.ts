@@ -1,9 +1,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { expect, it } from 'vitest'
 import { Agent } from '../../src/flow/agent.ts'
 import { createRuntime } from '../../src/run/runtime.ts'
+import { loadedCodeIn } from '../../src/sandbox/host/loaded-code.ts'
 import { Session } from '../../src/session/session.ts'
 import { scripted } from '../../src/testing/scripted.ts'
 import { temporaryFolder } from '../sandbox/make.ts'
@@ -17,6 +19,8 @@ async function project(folder: string): Promise<string> {
   writeFileSync(join(path, 'node_modules/lazy/index.mjs'), installed)
   const url = pathToFileURL(join(path, 'node_modules/lazy/index.mjs')).href
   await import(/* @vite-ignore */ url)
+  // What is loaded is looked at once a second.
+  while (!loadedCodeIn(path).includes('node_modules')) await sleep(20)
   return path
 }
 
