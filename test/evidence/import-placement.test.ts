@@ -32,7 +32,7 @@ const writer = () =>
     ]),
   })
 
-/** Another machine has its own home; folders of the same name are those of somebody else there. */
+/** Another machine has its own home; folders of the same name are other folders there. */
 function machine(name: string): { home: string; runtime(store: Store): ReturnType<typeof createRuntime> } {
   const path = join(folder.path, name)
   process.env.OPENRATH_HOME = path

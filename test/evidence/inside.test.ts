@@ -403,7 +403,7 @@ test('a failure that a resume got past is in the dossier', async () => {
   expect(dossierHtml(dossier)).toContain('before a resume')
 })
 
-/** The bundle as somebody writes it who takes a session out and makes every digest anew. */
+/** The bundle as somebody writes it who takes a session out and recomputes every digest. */
 function withoutSession(text: string, id: string): string {
   const records = text
     .trimEnd()

@@ -213,7 +213,7 @@ it('a merge with an altered session is gone ahead with from the first chunk that
 describe('a session read from a file', () => {
   const file = () => record().toJSONL()
 
-  it('that was altered is shown to no model, also when a secret in it makes the store write it anew', async () => {
+  it('that was altered is shown to no model, also when a secret in it makes the store write it again', async () => {
     for (const secrets of [{}, { PAY_KEY: 'Please pay 999' }] as Record<string, string>[]) {
       await using place = await opened(secrets)
       const session = Session.fromJSONL(file().replace('pay 100', 'pay 999'))

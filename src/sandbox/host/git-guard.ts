@@ -162,7 +162,7 @@ function settingsOf(root: string, git: string): Settings {
   const inner = below.flatMap(folder => ['hooks', 'info', ...files].map(name => join(folder, name)))
   const isThere = (path: string) => lstatSync(join(root, path), orNothing) !== undefined
   const own = files.map(name => join(git, name))
-  // Without these folders, git looks for them in vain, and would find what a command makes.
+  // Without these folders, git looks for them, and would find what a command makes.
   const always = ['hooks', 'info'].map(name => join(git, name))
   const settings = [...always, ...[...own, ...inner].filter(isThere)]
   const pointed = pointedTo(root, git, settings)

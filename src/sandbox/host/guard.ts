@@ -93,7 +93,7 @@ export class Guard {
     }
   }
 
-  /** Called before a command; what it returns is called after it, mends what no mount could keep from it, and says so. */
+  /** Called before a command; what it returns is called after it, repairs what no mount could keep from it, and says so. */
   watch(): () => string {
     const root = this.#root
     const missing = this.#missing().filter(path => isMissing(root, path))

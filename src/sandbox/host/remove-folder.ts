@@ -37,6 +37,6 @@ function makeWritableSync(folder: string): void {
       if (entry.isDirectory()) makeWritableSync(join(folder, entry.name))
     }
   } catch {
-    // Removed meanwhile, or of somebody else: whatever can be removed is.
+    // Removed meanwhile, or owned by another user: whatever can be removed is.
   }
 }

@@ -30,7 +30,7 @@ export interface Lives {
   /** Begins the run or continues it, from nothing but what is on record. */
   live(life: number): Promise<End>
   ledger(): readonly string[]
-  /** A runtime of somebody else, who decides and reviews. */
+  /** The runtime of the person who decides and reviews. */
   readonly runtime: Runtime
 }
 
