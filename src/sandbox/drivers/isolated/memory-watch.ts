@@ -64,9 +64,13 @@ export class MemoryWatch {
     const isShort = availableMemory() < this.#floor
     let used = this.#used(residentIn)
     if (used.total <= this.#limit && !isShort) return
-    // What processes share was counted for each of them.
-    used = this.#used(ownedIn)
-    if (used.largest === undefined || (used.total <= this.#limit && !isShort)) return
+    // Memory that processes share was counted once for each of them. Processes that end while their shares are read leave theirs to the next
+    // one that is read, so a sum above the limit counts only when a second one agrees.
+    for (let look = 0; look < 2; look++) {
+      used = this.#used(ownedIn)
+      if (used.total <= this.#limit && !isShort) return
+    }
+    if (used.largest === undefined) return
     const limit = Math.round(this.#limit / 2 ** 20)
     this.#running.get(used.largest)?.(
       used.total > this.#limit
@@ -103,12 +107,12 @@ function ownedIn(inner: number): number {
   const inFolder = inSharedFolder(inner)
   let bytes = inFolder
   for (const folder of processesIn(inner)) {
+    // The mapped files first: a process that ends between the two reads then counts as nothing, not twice.
+    const maps = inFolder === 0 ? '' : (read(`${folder}/smaps`) ?? '')
     const rollup = read(`${folder}/smaps_rollup`)
     // A process that does not let itself be looked at counts with all that it holds.
     if (rollup === undefined) bytes += kilobytes(read(`${folder}/status`) ?? '', resident)
     else bytes += kilobytes(rollup, /^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+)/gm)
-    if (inFolder === 0) continue
-    const maps = read(`${folder}/smaps`) ?? ''
     bytes -= kilobytes(maps, /^[\da-f]+-[\da-f]+ .* \/dev\/shm\/.*\n(?:\w+:.*\n)*?Pss:\s+(\d+)/gm)
   }
   return bytes
