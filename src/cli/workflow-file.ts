@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { show } from '../base/errors.ts'
 import { Workflow } from '../flow/workflow.ts'
 import type { ModelLike } from '../model/resolve.ts'
-import type { RunModule } from '../run/resume.ts'
+import type { RunModule } from '../run/replay/resume.ts'
 import { UsageError } from './errors.ts'
 
 /** The workflow that a file exports, as an instance or as a class that needs no arguments, and where it was found. */

@@ -6,9 +6,10 @@ import type { SessionGraph } from '../session/graph.ts'
 import type { Session } from '../session/session.ts'
 import { createRedactor, type Redactor } from '../store/redact.ts'
 import type { GcOptions, GcReport, RunStore, Store, StoreOptions } from '../store/spec.ts'
-import { openApprovals } from './approval-facts.ts'
-import { sealed } from './code-seal.ts'
-import { type ApprovalAnswer, decideApproval } from './decide.ts'
+import { openApprovals } from './approve/approval-facts.ts'
+import { type ApprovalAnswer, decideApproval } from './approve/decide.ts'
+import { openReviews, type Reviewed, reviewEffect } from './approve/review.ts'
+import type { Unfinished } from './approve/unfinished.ts'
 import { graphOf } from './graph/graph.ts'
 import { usualLease } from './journal.ts'
 import { lazySessions } from './lazy-sessions.ts'
@@ -17,9 +18,10 @@ import { Models } from './models.ts'
 import { knownSecrets, openStore } from './open-store.ts'
 import { Places } from './place/places.ts'
 import { serveFiles } from './place/session-files.ts'
-import { type ReplayReport, replayRun } from './replay.ts'
-import type { ReplayMode } from './replay-door.ts'
-import { type RunReport, reportRun } from './report.ts'
+import { sealed } from './replay/code-seal.ts'
+import { type ReplayReport, replayRun } from './replay/replay.ts'
+import type { ReplayMode } from './replay/replay-door.ts'
+import { type RunReport, reportRun } from './replay/report.ts'
 import {
   filesBefore,
   loadRecord,
@@ -27,12 +29,10 @@ import {
   type RunModule,
   type Runnable,
   resumeRun,
-} from './resume.ts'
-import { openReviews, type Reviewed, reviewEffect } from './review.ts'
+} from './replay/resume.ts'
 import { type OpenApproval, type RunSetup, runSetup } from './run.ts'
 import { openTracing, type TelemetryOptions } from './telemetry/telemetry.ts'
 import type { Tracing } from './telemetry/tracing.ts'
-import type { Unfinished } from './unfinished.ts'
 
 /** What runs share: the store they are recorded in, and the sandboxes they work in. */
 export interface Runtime extends AsyncDisposable {

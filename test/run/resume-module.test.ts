@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import type { RunModule } from '../../src/run/resume.ts'
+import type { RunModule } from '../../src/run/replay/resume.ts'
 import { fresh, say } from './journal/make.ts'
 import { agentWith, failureOf } from './make.ts'
 

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
-import type { ReplayReport } from '../../run/replay.ts'
-import type { ReplayMode } from '../../run/replay-door.ts'
+import type { ReplayReport } from '../../run/replay/replay.ts'
+import type { ReplayMode } from '../../run/replay/replay-door.ts'
 import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
 import { exit } from '../exit.ts'
 import type { Output } from '../output.ts'

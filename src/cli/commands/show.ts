@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { openApprovals } from '../../run/approval-facts.ts'
-import { reportRun } from '../../run/report.ts'
+import { openApprovals } from '../../run/approve/approval-facts.ts'
+import { reportRun } from '../../run/replay/report.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import type { Session } from '../../session/session.ts'
 import type { RunRow, Store } from '../../store/spec.ts'

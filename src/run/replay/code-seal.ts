@@ -1,10 +1,10 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { newId } from '../base/ids.ts'
-import type { Json } from '../base/json.ts'
-import { ownFolder } from '../model/project-config.ts'
-import { processSurroundings } from '../model/surroundings.ts'
+import { newId } from '../../base/ids.ts'
+import type { Json } from '../../base/json.ts'
+import { ownFolder } from '../../model/project-config.ts'
+import { processSurroundings } from '../../model/surroundings.ts'
 
 /** Where the code of a run is found again. */
 export interface RunModule {

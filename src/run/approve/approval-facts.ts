@@ -1,8 +1,8 @@
-import { digestOf } from '../base/digest.ts'
-import type { Json } from '../base/json.ts'
-import type { JournalEntry, RunRow, Store } from '../store/spec.ts'
-import { askedIn } from './entry.ts'
-import type { OpenApproval } from './run.ts'
+import { digestOf } from '../../base/digest.ts'
+import type { Json } from '../../base/json.ts'
+import type { JournalEntry, RunRow, Store } from '../../store/spec.ts'
+import { askedIn } from '../entry.ts'
+import type { OpenApproval } from '../run.ts'
 
 /** What an approval's entry says besides its request. */
 export interface ApprovalFacts {

@@ -1,11 +1,10 @@
-import { RathError } from '../base/errors.ts'
-import { canonicalJson, type Json } from '../base/json.ts'
-import type { JournalEntry, Store } from '../store/spec.ts'
-import type { ToolRecord } from '../tool/tool-record.ts'
-import { approvalIn } from './approval-facts.ts'
-import { Claims } from './claims.ts'
-import type { Divergence } from './divergence.ts'
-import { cleaned, type Door, type Passed, type Place, recalled } from './door.ts'
+import { RathError } from '../../base/errors.ts'
+import { canonicalJson, type Json } from '../../base/json.ts'
+import type { JournalEntry, Store } from '../../store/spec.ts'
+import type { ToolRecord } from '../../tool/tool-record.ts'
+import { approvalIn } from '../approve/approval-facts.ts'
+import { Claims } from '../claims.ts'
+import { cleaned, type Door, type Passed, type Place, recalled } from '../door.ts'
 import {
   type Asked,
   askedIn,
@@ -16,9 +15,10 @@ import {
   keyOf,
   type Outcome,
   outcomeIn,
-} from './entry.ts'
-import { nameOf, type RunRecord } from './record.ts'
-import { waitingError } from './run.ts'
+} from '../entry.ts'
+import { nameOf, type RunRecord } from '../record.ts'
+import { waitingError } from '../run.ts'
+import type { Divergence } from './divergence.ts'
 
 /** `strict`: nothing but the record. `tools`: tools run again, and are compared. `model`: the model is asked again. */
 export type ReplayMode = 'strict' | 'tools' | 'model'

@@ -1,11 +1,11 @@
-import { RathError, show } from '../base/errors.ts'
-import { isPlainObject, type Json, type JsonObject, refuse, toJson } from '../base/json.ts'
-import type { JournalEntry, RunRow, Store } from '../store/spec.ts'
-import { type ApprovalDecision, checkDecision } from '../tool/approval.ts'
-import { compileSchema } from '../tool/json-schema.ts'
+import { RathError, show } from '../../base/errors.ts'
+import { isPlainObject, type Json, type JsonObject, refuse, toJson } from '../../base/json.ts'
+import type { JournalEntry, RunRow, Store } from '../../store/spec.ts'
+import { type ApprovalDecision, checkDecision } from '../../tool/approval.ts'
+import { compileSchema } from '../../tool/json-schema.ts'
+import { askedIn, definition } from '../entry.ts'
+import type { OpenApproval } from '../run.ts'
 import { factsIn, isAsked, isExpired, openApprovals } from './approval-facts.ts'
-import { askedIn, definition } from './entry.ts'
-import type { OpenApproval } from './run.ts'
 
 export interface ApprovalAnswer extends Omit<ApprovalDecision, 'verdict'> {
   readonly verdict: Exclude<ApprovalDecision['verdict'], 'expired'>

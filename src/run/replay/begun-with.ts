@@ -1,7 +1,7 @@
-import { RathError, show } from '../base/errors.ts'
-import type { JsonObject } from '../base/json.ts'
-import type { RunRow } from '../store/spec.ts'
-import type { BudgetLimits } from './budget.ts'
+import { RathError, show } from '../../base/errors.ts'
+import type { JsonObject } from '../../base/json.ts'
+import type { RunRow } from '../../store/spec.ts'
+import type { BudgetLimits } from '../budget.ts'
 
 /** The options of a call that a resumed run has to go on under. */
 export interface Limits {

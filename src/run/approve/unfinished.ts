@@ -1,10 +1,10 @@
-import { RathError } from '../base/errors.ts'
-import type { Json, JsonObject } from '../base/json.ts'
-import type { JournalEntry } from '../store/spec.ts'
-import { toolIn } from './claims.ts'
-import type { Doubt } from './door.ts'
-import { type AskedRecord, askedIn, insideOf, outcomeIn } from './entry.ts'
-import { nameOf, type RunRecord } from './record.ts'
+import { RathError } from '../../base/errors.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
+import type { JournalEntry } from '../../store/spec.ts'
+import { toolIn } from '../claims.ts'
+import type { Doubt } from '../door.ts'
+import { type AskedRecord, askedIn, insideOf, outcomeIn } from '../entry.ts'
+import { nameOf, type RunRecord } from '../record.ts'
 
 /** An external effect that a run cannot decide about by itself: only a person can find out. */
 export interface Unfinished {

@@ -1,5 +1,5 @@
-import type { JournalEntry, RunStatus, Store } from '../store/spec.ts'
-import { askedIn, outcomeIn, spentIn } from './entry.ts'
+import type { JournalEntry, RunStatus, Store } from '../../store/spec.ts'
+import { askedIn, outcomeIn, spentIn } from '../entry.ts'
 import { loadRecord } from './resume.ts'
 
 /** What a run did, and what of it came from another run. */

@@ -1,23 +1,23 @@
-import { onAbort } from '../base/abort.ts'
-import { digestOf } from '../base/digest.ts'
-import { RathError } from '../base/errors.ts'
-import { canonicalJson, type Json } from '../base/json.ts'
-import { longestTimer } from '../base/time.ts'
-import type { Session } from '../session/session.ts'
+import { onAbort } from '../../base/abort.ts'
+import { digestOf } from '../../base/digest.ts'
+import { RathError } from '../../base/errors.ts'
+import { canonicalJson, type Json } from '../../base/json.ts'
+import { longestTimer } from '../../base/time.ts'
+import type { Session } from '../../session/session.ts'
 import {
   type ApprovalDecision,
   type ApprovalRequest,
   checkDecision,
   editProblem,
   type GivenDecision,
-} from '../tool/approval.ts'
-import { isBuiltinTool } from '../tool/builtin/builtin-tools.ts'
+} from '../../tool/approval.ts'
+import { isBuiltinTool } from '../../tool/builtin/builtin-tools.ts'
+import { cleanDigest } from '../clean-digest.ts'
+import { emit, type RunContext } from '../context.ts'
+import { askedIn, type EntryName, type Lending, type Outcome, stateIn } from '../entry.ts'
+import type { OpenApproval } from '../run.ts'
+import { scopeIn } from '../scope.ts'
 import { argumentsDigest, factsIn } from './approval-facts.ts'
-import { cleanDigest } from './clean-digest.ts'
-import { emit, type RunContext } from './context.ts'
-import { askedIn, type EntryName, type Lending, type Outcome, stateIn } from './entry.ts'
-import type { OpenApproval } from './run.ts'
-import { scopeIn } from './scope.ts'
 
 /**
  * Asks a person through the door: a decision on record, the handler of the call, or nobody yet: then the run is parked, and this rejects
