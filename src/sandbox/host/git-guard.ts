@@ -4,11 +4,14 @@ import {
   readFileSync,
   readlinkSync,
   realpathSync,
+  renameSync,
   rmSync,
   symlinkSync,
 } from 'node:fs'
 import { dirname, isAbsolute, join, relative } from 'node:path'
+import { newId } from '../../base/ids.ts'
 import { OpenFolder } from '../workspace/open-folder.ts'
+import { foldersInIndex, indexMark, type ListedFolders } from './git-index.ts'
 import { looksBare, tameRepository } from './git-tame.ts'
 import { orNothing } from './or-nothing.ts'
 
@@ -19,10 +22,16 @@ import { orNothing } from './or-nothing.ts'
 export class GitGuard {
   readonly #root: string
   readonly #repositories: readonly string[]
+  readonly #indexes = new Map<
+    string,
+    { readonly mark: string; readonly folders: ListedFolders | undefined }
+  >()
 
   constructor(root: string) {
     this.#root = root
-    this.#repositories = ['', ...repositoriesIn(root)]
+    const found = new Set(['', ...repositoriesIn(root)])
+    for (const folder of found) for (const listed of this.#listedIn(folder) ?? []) found.add(listed)
+    this.#repositories = [...found]
   }
 
   /** Relative paths. A repository that a command makes at the top counts from the next command on. */
@@ -53,8 +62,57 @@ export class GitGuard {
         said.push('the command made the workspace look like a bare repository; HEAD removed')
       }
       if (!hadTop && isThere('.git')) said.push(...tameRepository(root))
+      said.push(...this.#tameListed())
       return said
     }
+  }
+
+  /** git at the top looks into whatever its index lists as a submodule: one that a command made keeps only settings that run nothing. */
+  #tameListed(): string[] {
+    const said: string[] = []
+    const all = new Set(this.#repositories)
+    for (const folder of all) {
+      const listed = this.#listedIn(folder)
+      if (listed === undefined) said.push(...this.#setIndexAside(folder))
+      for (const found of listed ?? []) {
+        if (!all.has(found)) said.push(...tameRepository(this.#root, found))
+        all.add(found)
+      }
+    }
+    return said
+  }
+
+  /** Repositories that the index of another one has git look into. Undefined when it cannot be read, by git or at least by us. */
+  #listedIn(folder: string): string[] | undefined {
+    const git = gitFolderOf(this.#root, folder)
+    if (git === undefined) return []
+    const mark = indexMark(git)
+    let known = this.#indexes.get(folder)
+    if (known?.mark !== mark) {
+      known = { mark, folders: foldersInIndex(git) }
+      this.#indexes.set(folder, known)
+    }
+    const { folders } = known
+    if (folders === undefined) return undefined
+    const isRepository = (path: string) =>
+      isPlain(path) &&
+      isFolder(this.#root, path) &&
+      lstatSync(join(this.#root, path, '.git'), orNothing) !== undefined
+    return [
+      ...folders.submodules.map(path => join(folder, path)),
+      ...folders.sparse.flatMap(path =>
+        repositoriesIn(this.#root, join(folder, path), Number.POSITIVE_INFINITY),
+      ),
+    ].filter(isRepository)
+  }
+
+  #setIndexAside(folder: string): string[] {
+    const git = gitFolderOf(this.#root, folder)
+    if (git === undefined) return []
+    const to = `index.set-aside-${newId()}`
+    renameSync(join(git, 'index'), join(git, to))
+    const shown = join(folder, '.git')
+    return [`the command left ${shown}/index in a form that cannot be checked; it is now ${shown}/${to}`]
   }
 
   #found(): Settings[] {
@@ -126,11 +184,11 @@ export function removeMade(root: string, path: string): string | undefined {
 const deepest = 3
 const mostFolders = 2_000
 
-function repositoriesIn(root: string): string[] {
+function repositoriesIn(root: string, from = '', depths = deepest): string[] {
   const found: string[] = []
   let looked = 0
-  let level = ['']
-  for (let depth = 0; depth < deepest; depth++) {
+  let level = [from]
+  for (let depth = 0; depth < depths && level.length > 0; depth++) {
     const next: string[] = []
     for (const folder of level) {
       for (const entry of entriesOf(join(root, folder))) {
@@ -144,6 +202,33 @@ function repositoriesIn(root: string): string[] {
     level = next
   }
   return found
+}
+
+/** The folder in which a repository keeps its index, by a real path; undefined where there is none inside the workspace. */
+function gitFolderOf(root: string, folder: string): string | undefined {
+  const git = join(root, folder, '.git')
+  const found = lstatSync(git, orNothing)
+  if (found?.isDirectory()) return git
+  if (found === undefined) return undefined
+  const [, target] = found.isFile() ? (/^gitdir: (.+)$/m.exec(textOf(git)) ?? []) : ['', '.git']
+  const path = target && relative(root, isAbsolute(target) ? target : join(root, folder, target))
+  if (!path) return undefined
+  const inside = targetInside(root, path) ?? path
+  return isInside(inside) && isFolder(root, inside) ? join(root, inside) : undefined
+}
+
+/** No link is on the way to it. */
+function isFolder(root: string, path: string): boolean {
+  let at = root
+  for (const name of path.split('/')) {
+    at = join(at, name)
+    if (!lstatSync(at, orNothing)?.isDirectory()) return false
+  }
+  return true
+}
+
+function isPlain(path: string): boolean {
+  return isInside(path) && !path.split('/').includes('.git')
 }
 
 const nothing: Settings = { settings: [], missing: [] }

@@ -21,19 +21,20 @@ import { orNothing } from './or-nothing.ts'
  * Leaves a repository that a command made without what makes git run programs: settings are those of the list below, hooks are set aside, and a
  * `.git` that points elsewhere is removed. Returns a sentence for each.
  */
-export function tameRepository(folder: string): string[] {
-  const path = join(folder, '.git')
+export function tameRepository(root: string, folder = ''): string[] {
+  const shown = join(folder, '.git')
+  const path = join(root, shown)
   let git: OpenFolder
   try {
     // Through a handle: another command may put a link in the place of the folder.
-    using around = OpenFolder.at(folder)
+    using around = OpenFolder.at(join(root, folder))
     git = around.child('.git')
   } catch {
     rmSync(path, { force: true })
-    return ['the command made .git, which sends git to the settings of another folder; removed']
+    return [`the command made ${shown}, which sends git to the settings of another folder; removed`]
   }
   try {
-    return tameFolder(git.base)
+    return tameFolder(git.base, shown)
   } finally {
     git[Symbol.dispose]()
   }
@@ -46,12 +47,14 @@ export function looksBare(folder: string): boolean {
   return head !== undefined && !head.isDirectory() && (has('commondir') || (has('objects') && has('refs')))
 }
 
-function tameFolder(git: string): string[] {
+function tameFolder(git: string, shown: string): string[] {
   const said: string[] = []
   const aside = (name: string, why: string) => {
     const to = `${name}.set-aside-${newId()}`
     renameSync(join(git, name), join(git, to))
-    said.push(`the command made .git/${name}${why}, which can make git run programs; it is now .git/${to}`)
+    said.push(
+      `the command made ${shown}/${name}${why}, which can make git run programs; it is now ${shown}/${to}`,
+    )
   }
   for (const name of ['commondir', 'config.worktree'])
     if (lstatSync(join(git, name), orNothing) !== undefined) aside(name, '')

@@ -18,6 +18,9 @@ interface Attack {
 
 const hook = (path: string) => `cp mark.sh ${path}/pre-commit`
 
+const submodule = (path: string) =>
+  `git init -q ${path}; git -C ${path} -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m x`
+
 /** Ways that no mount alone closes: what git would look for is missing or is a link, or the repository is of the command's making. */
 const attacks: Readonly<Record<string, Attack>> = {
   'replaces a link to hooks, and writes where it leads': {
@@ -71,6 +74,36 @@ const attacks: Readonly<Record<string, Attack>> = {
     before: 'none',
     script: `git init -q; git config user.name a; git config user.email a@example.com; ${hook('.git/hooks')}`,
     says: 'the command made .git/hooks',
+  },
+  'makes a submodule': {
+    before: () => {},
+    script: `${submodule('sub')}; git add sub; git -C sub config core.fsmonitor MARK`,
+    says: 'the command made sub/.git/config with fsmonitor',
+  },
+  'makes a submodule in an index of version 4': {
+    before: git => void git('config', 'index.version', '4'),
+    script: `${submodule('a/b/c/d/e')}; touch a/b/c/x z; git add .; git -C a/b/c/d/e config core.fsmonitor MARK`,
+    says: 'the command made a/b/c/d/e/.git/config with fsmonitor',
+  },
+  'makes a submodule in a split index': {
+    before: () => {},
+    script: `${submodule('sub')}; git add sub; git update-index --split-index; git -C sub config core.fsmonitor MARK`,
+    says: 'the command made sub/.git/config with fsmonitor',
+  },
+  'makes a submodule of a submodule': {
+    before: () => {},
+    script: `${submodule('sub')}; cd sub; ${submodule('deep')}; git add deep; git -C deep config core.fsmonitor MARK; cd ..; git add sub`,
+    says: 'the command made sub/deep/.git/config with fsmonitor',
+  },
+  'checks out a submodule that was only listed': {
+    before: git => void git('update-index', '--add', '--cacheinfo', `160000,${'1'.repeat(40)},sub`),
+    script: `${submodule('sub')}; git -C sub config core.fsmonitor MARK`,
+    says: 'the command made sub/.git/config with fsmonitor',
+  },
+  'hides the index behind a link': {
+    before: () => {},
+    script: `${submodule('sub')}; git add sub; git -C sub config core.fsmonitor MARK; mv .git/index other; ln -s ../other .git/index`,
+    says: 'the command left .git/index in a form that cannot be checked',
   },
   'points to a repository of its own': {
     before: 'none',
