@@ -1,7 +1,7 @@
 import { structuredPatch } from 'diff'
 import { gitCaution } from '../base/git-settings.ts'
 import { isPlainObject, type Json, type JsonObject } from '../base/json.ts'
-import type { Unfinished } from '../run/approve/unfinished.ts'
+import type { Unfinished } from '../run/approve/review.ts'
 import type { Output } from './output.ts'
 import { count, indent, oneVisibleLine, safeJson, visible } from './text.ts'
 

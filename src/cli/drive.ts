@@ -1,5 +1,5 @@
 import { RathError } from '../base/errors.ts'
-import type { Unfinished } from '../run/approve/unfinished.ts'
+import type { Unfinished } from '../run/approve/review.ts'
 import type { Approve, CallOptions } from '../run/context.ts'
 import type { OpenApproval } from '../run/run.ts'
 import type { Runtime } from '../run/runtime.ts'

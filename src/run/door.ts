@@ -2,7 +2,6 @@ import { clock } from '../base/clock.ts'
 import { RathError, toRathError } from '../base/errors.ts'
 import type { Json } from '../base/json.ts'
 import type { JournalEntry, Store } from '../store/spec.ts'
-import { Claims, toolIn } from './claims.ts'
 import {
   type Asked,
   type AskedRecord,
@@ -20,7 +19,7 @@ import {
   recordOf,
 } from './entry.ts'
 import type { Journal } from './journal.ts'
-import { nameOf, type RunRecord } from './record.ts'
+import { Claims, nameOf, type RunRecord, toolIn } from './replay/record.ts'
 
 /** Where everything passes that touches the world. */
 export interface Door {

@@ -1,9 +1,12 @@
+import { readFileSync, readlinkSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { RathError } from '../base/errors.ts'
+import { newId } from '../base/ids.ts'
 import type { Json, JsonObject } from '../base/json.ts'
+import { hasEnded } from '../base/process.ts'
 import type { Session } from '../session/session.ts'
 import type { CancelRequest, NewEntry, RunChange, RunLog, RunWrite, Store } from '../store/spec.ts'
 import { definition, sessionKey } from './entry.ts'
-import { isGone, newOwner } from './owner.ts'
 
 /** How long a run counts as driven after its process was last heard of. */
 export const usualLease = 15_000
@@ -224,4 +227,44 @@ function ownedError(cause: RathError): RathError {
     `Somebody else drives this run now, and this process has stopped: ${cause.message} Follow the run there, or resume it when that one has ended.`,
     { cause, data: cause.data },
   )
+}
+
+let self: string | undefined
+let made = 0
+
+/** A name for one who drives a run: the machine, the process, and which of its drivers. No two are the same. */
+export function newOwner(): string {
+  self ??= `${machine()}/${process.pid}/${newId().slice(-8)}`
+  made++
+  return `${self}.${made}`
+}
+
+/**
+ * Whether an owner is certainly gone: a process of this machine that is no more. Another machine, or a system that cannot tell its process
+ * ids from those of a container beside it, has to wait until the lease ends.
+ */
+export function isGone(owner: string): boolean {
+  const [host, boot, pid] = owner.split('/')
+  if (boot === '' || `${host}/${boot}` !== machine()) return false
+  // The number may be taken: by that process, by this one, or by another that came later.
+  return Number(pid) === process.pid ? !owner.startsWith(`${self}.`) : hasEnded(Number(pid))
+}
+
+/** The number of an owner's process. */
+export function processOf(owner: string): number {
+  return Number(owner.split('/')[2])
+}
+
+/** The host, and what tells its process ids from those of other hosts of this name; empty where nothing does. */
+function machine(): string {
+  return `${hostname().replaceAll('/', '-')}/${boot()}`
+}
+
+function boot(): string {
+  try {
+    const id = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim().slice(0, 8)
+    return `${id}${readlinkSync('/proc/self/ns/pid').replace(/\D/g, '')}`
+  } catch {
+    return ''
+  }
 }

@@ -7,12 +7,18 @@ import type { Model, ModelAnswer } from '../model/spec.ts'
 import type { Session } from '../session/session.ts'
 import type { RunStatus, Store } from '../store/spec.ts'
 import type { ToolEvidence } from '../tool/tool-record.ts'
-import { keptDoubt, needsReview, Reviews } from './approve/unfinished.ts'
+import { keptDoubt, needsReview, Reviews } from './approve/review.ts'
 import { type Door, type Doubt, LiveDoor } from './door.ts'
 import { askedIn, isInside, outcomeIn } from './entry.ts'
 import { Journal, usualLease } from './journal.ts'
-import type { RunRecord } from './record.ts'
-import { filesAfterTurn, type LentFiles, lentFiles, type TurnName, wasCutOff } from './turn-files.ts'
+import type { RunRecord } from './replay/record.ts'
+import {
+  filesAfterTurn,
+  type LentFiles,
+  lentFiles,
+  type TurnName,
+  wasCutOff,
+} from './replay/recorded-files.ts'
 
 /** How a run is begun that is not simply a new one; see `runtime.run`, `resume` and `replay`. */
 export interface RunSetup {

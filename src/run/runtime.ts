@@ -8,8 +8,8 @@ import { createRedactor, type Redactor } from '../store/redact.ts'
 import type { GcOptions, GcReport, RunStore, Store, StoreOptions } from '../store/spec.ts'
 import { openApprovals } from './approve/approval-facts.ts'
 import { type ApprovalAnswer, decideApproval } from './approve/decide.ts'
+import type { Unfinished } from './approve/review.ts'
 import { openReviews, type Reviewed, reviewEffect } from './approve/review.ts'
-import type { Unfinished } from './approve/unfinished.ts'
 import { graphOf } from './graph/graph.ts'
 import { usualLease } from './journal.ts'
 import { lazySessions } from './lazy-sessions.ts'
@@ -18,17 +18,17 @@ import { Models } from './models.ts'
 import { knownSecrets, openStore } from './open-store.ts'
 import { Places } from './place/places.ts'
 import { serveFiles } from './place/session-files.ts'
-import { sealed } from './replay/code-seal.ts'
+import { loadRecord } from './replay/record.ts'
+import type { ReplayMode } from './replay/replay.ts'
 import { type ReplayReport, replayRun } from './replay/replay.ts'
-import type { ReplayMode } from './replay/replay-door.ts'
 import { type RunReport, reportRun } from './replay/report.ts'
 import {
   filesBefore,
-  loadRecord,
   type ResumeOptions,
   type RunModule,
   type Runnable,
   resumeRun,
+  sealed,
 } from './replay/resume.ts'
 import { type OpenApproval, type RunSetup, runSetup } from './run.ts'
 import { openTracing, type TelemetryOptions } from './telemetry/telemetry.ts'

@@ -16,8 +16,8 @@ import { perform, performCaptured } from './perform.ts'
 import type { Place } from './place/place.ts'
 import type { Visit } from './place/places.ts'
 import { Sight, stillSeen } from './place/sight.ts'
+import type { TurnName } from './replay/recorded-files.ts'
 import { filesWereSeen, runInEffect, sawFiles, scopeIn } from './scope.ts'
-import type { TurnName } from './turn-files.ts'
 
 /** One turn's calls at the door. */
 export interface ToolTurn {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, it, onTestFinished } from 'vitest'
-import { isGone, newOwner } from '../../src/run/owner.ts'
+import { isGone, newOwner } from '../../src/run/journal.ts'
 
 const ownedBy = (pid: number) => newOwner().replace(`/${process.pid}/`, `/${pid}/`)
 

@@ -1,6 +1,5 @@
 import { type Command, Option } from 'commander'
-import type { ReplayReport } from '../../run/replay/replay.ts'
-import type { ReplayMode } from '../../run/replay/replay-door.ts'
+import type { ReplayMode, ReplayReport } from '../../run/replay/replay.ts'
 import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
 import { exit } from '../exit.ts'
 import type { Output } from '../output.ts'

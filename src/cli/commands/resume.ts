@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Workflow } from '../../flow/workflow.ts'
-import { isSealed } from '../../run/replay/code-seal.ts'
 import type { RunModule } from '../../run/replay/resume.ts'
+import { isSealed } from '../../run/replay/resume.ts'
 import type { RunRow } from '../../store/spec.ts'
 import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
 import { type DriveOptions, drive } from '../drive.ts'

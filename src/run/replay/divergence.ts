@@ -3,7 +3,7 @@ import { canonicalJson, type Json, type JsonObject } from '../../base/json.ts'
 import type { JournalEntry, Store } from '../../store/spec.ts'
 import { type Asked, askedIn, stateIn } from '../entry.ts'
 import { promptId } from '../prompt.ts'
-import type { RunRecord } from '../record.ts'
+import type { RunRecord } from './record.ts'
 
 /** What in the code, or in what it was given, is not as it was. */
 export type DivergenceCause =

@@ -1,15 +1,28 @@
-import { type RathError, toRathError } from '../../base/errors.ts'
-import type { Json } from '../../base/json.ts'
+import { RathError, toRathError } from '../../base/errors.ts'
+import { canonicalJson, type Json } from '../../base/json.ts'
 import { refuseAltered } from '../../session/altered.ts'
 import { foldAt } from '../../session/chain.ts'
 import { Session, valueFrom } from '../../session/session.ts'
-import type { RunStatus, Store } from '../../store/spec.ts'
+import type { JournalEntry, RunStatus, Store } from '../../store/spec.ts'
 import { policy } from '../../tool/policy/policy.ts'
-import { askedIn } from '../entry.ts'
-import { runSetup } from '../run.ts'
+import type { ToolRecord } from '../../tool/tool-record.ts'
+import { approvalIn } from '../approve/approval-facts.ts'
+import { cleaned, type Door, type Passed, type Place, recalled } from '../door.ts'
+import {
+  type Asked,
+  askedIn,
+  askerOf,
+  inFirstRule,
+  isInside,
+  type KeyRule,
+  keyOf,
+  type Outcome,
+  outcomeIn,
+} from '../entry.ts'
+import { runSetup, waitingError } from '../run.ts'
 import { type Divergence, explain } from './divergence.ts'
-import { ReplayDoor, type ReplayMode, type ToolComparison } from './replay-door.ts'
-import { loadRecord, type Runnable } from './resume.ts'
+import { Claims, loadRecord, nameOf, type RunRecord } from './record.ts'
+import type { Runnable } from './resume.ts'
 
 export interface ReplayReport {
   readonly run: string
@@ -161,4 +174,180 @@ function endDifference(
     message: `Every effect of run ${run} was asked for as recorded, but the session at the end differs ${what}: code between the effects makes something else of their outcomes.`,
     diff: '',
   }
+}
+
+/** `strict`: nothing but the record. `tools`: tools run again, and are compared. `model`: the model is asked again. */
+export type ReplayMode = 'strict' | 'tools' | 'model'
+
+/** A tool that was run again. */
+export interface ToolComparison {
+  readonly tool: string
+  readonly args: Json
+  readonly by: string
+  /** Undefined when it was not run: it would have touched the world, or files that are not a copy. */
+  readonly same: boolean | undefined
+  readonly recorded: Json
+  readonly now?: Json
+}
+
+export interface ReplayOptions {
+  readonly record: RunRecord
+  readonly mode: ReplayMode
+  /** Where the run was recorded. */
+  readonly store: Store
+  /** Whether tools work on copies of the recorded files. */
+  readonly copiesFiles: boolean
+  /** Says how an effect differs from what was recorded. */
+  diverge(asked: Asked, found: Missing): Promise<Divergence>
+}
+
+/** Why there is no outcome: `entry` was cut off, or was asked `times` times. */
+export interface Missing {
+  readonly key: string
+  readonly occurrence: number
+  readonly entry?: JournalEntry | undefined
+}
+
+/** The door of a replay. It leads nowhere: what is not on record is a divergence, and ends the replay. */
+export class ReplayDoor implements Door {
+  readonly rule: KeyRule
+  readonly definitions = new Map<string, Json>()
+  readonly tools: ToolComparison[] = []
+  divergence: Divergence | undefined
+  /** Effects that were taken from the record. */
+  served = 0
+  readonly #options: ReplayOptions
+  readonly #claims: Claims
+  readonly #again = new Map<string, JournalEntry[]>()
+  readonly #asked = new Set<string>()
+
+  constructor(options: ReplayOptions) {
+    this.#options = options
+    this.rule = options.record.rule
+    this.#claims = new Claims(options.record)
+    for (const entry of options.record.effects()) {
+      if (entry.kind !== 'tool' || entry.outcome === undefined) continue
+      const name = callName(askedIn(entry).request)
+      this.#again.set(name, [...(this.#again.get(name) ?? []), entry])
+    }
+  }
+
+  define(digest: string, value: () => Json): void {
+    if (!this.definitions.has(digest)) this.definitions.set(digest, this.#options.store.clean(value()))
+  }
+
+  recall(asked: Asked): Outcome | undefined {
+    return recalled(asked, this.#options.record, this.#claims)
+  }
+
+  /** It does nothing to the world. */
+  async quiet(): Promise<void> {}
+
+  async pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
+    const { record, mode, store } = this.#options
+    if (this.divergence) throw divergedError(this.divergence)
+    const asked = cleaned(this.rule === 1 ? inFirstRule(given) : given, store)
+    const key = keyOf(asked, this.rule)
+    const { occurrence } = this.#claims.take(key, askerOf(asked))
+    const live = async () =>
+      store.clean((await perform({ key, occurrence })) as unknown as Json) as unknown as Outcome
+    if (mode === 'model' && asked.kind === 'model') return { ...(await live()), isRecorded: false }
+    const entry = record.find(key, occurrence)
+    const outcome = outcomeIn(entry)
+    if (outcome) {
+      this.served++
+      this.#claims.settle({ key, occurrence })
+      this.#asked.add(nameOf({ key, occurrence }))
+      if (mode === 'tools' && asked.kind === 'tool') await this.#compare(asked, outcome, live)
+      return { ...outcome, isRecorded: true, id: entry && askedIn(entry).id }
+    }
+    const missing = { key, occurrence, entry }
+    if (mode === 'model') return { ...(await this.#instead(asked, missing, live)), isRecorded: true }
+    if (entry?.kind === 'approval') throw waitingError(record.run, [approvalIn(entry)])
+    if (entry) await this.#quiet(asked)
+    this.divergence ??= await this.#options.diverge(asked, missing)
+    throw divergedError(this.divergence)
+  }
+
+  /**
+   * Effects of a run without disturbances that were not asked for. What is done inside an effect is not asked for beside its outcome, nor is
+   * an answer that the budget ended beside that end; what was cancelled may be cancelled earlier: of runs with such, nothing can be said.
+   */
+  async unasked(): Promise<readonly JournalEntry[]> {
+    const effects = this.#options.record.effects()
+    if (effects.some(({ kind, outcome }) => kind === 'first' || outcome === undefined)) return []
+    const { record } = this.#options
+    const first = effects.filter(
+      entry => !isInside(entry) && !isRetry(entry) && !isSpent(entry) && !record.isReplaced(entry),
+    )
+    const left = () => first.filter(entry => !this.#asked.has(nameOf(entry)))
+    // Something that nobody waits for may still come.
+    if (left().length > 0) await this.#quiet()
+    return left()
+  }
+
+  /** Runs a tool beside its recorded outcome, unless it would touch the world. */
+  async #compare(asked: Asked, outcome: Outcome, live: () => Promise<Outcome>): Promise<void> {
+    const { tool, args } = asked.request as unknown as { tool: string; args: Json }
+    // Both as they would be written now: what is known to be a secret may have changed since.
+    const recorded = this.#options.store.clean(
+      (outcome.value as unknown as ToolRecord).outcome as unknown as Json,
+    )
+    const about = { tool, args, by: asked.by, recorded }
+    const isPlaced = asked.session.placement !== undefined && !this.#options.copiesFiles
+    const isLocal = asked.rule === 'read' || asked.rule === 'workspace' || asked.facts?.sandboxed === true
+    const isSafe = asked.rule === 'pure' || (isLocal && !isPlaced)
+    // In the order asked, whichever ends first.
+    const place = this.tools.push({ ...about, same: undefined }) - 1
+    if (!isSafe) return
+    const { value } = await live()
+    const now = (value as unknown as ToolRecord).outcome as unknown as Json
+    this.tools[place] = { ...about, now, same: canonicalJson(now) === canonicalJson(recorded) }
+  }
+
+  /** With a model that says something else, the recorded outcome of the same call, whenever it was made; else a refusal. */
+  async #instead(asked: Asked, missing: Missing, live: () => Promise<Outcome>): Promise<Outcome> {
+    if (asked.light) return live()
+    const reason = 'This is a replay with a live model, and the recorded run did not do this.'
+    if (asked.kind === 'tool') {
+      const outcome = outcomeIn(this.#again.get(callName(asked.request))?.shift())
+      if (outcome) this.served++
+      return outcome ?? { value: { outcome: { kind: 'denied', reason }, durationMs: 0 } }
+    }
+    if (asked.kind === 'approval') return { value: { verdict: 'rejected', by: 'replay', reason } }
+    this.divergence ??= await this.#options.diverge(asked, missing)
+    throw new RathError('replay-diverged', `${asked.kind} of ${asked.by} is not on record. ${reason}`)
+  }
+
+  /** What has no outcome was cut off by the end of something else, and that may end it here too: give it time to. */
+  async #quiet(asked?: Asked): Promise<void> {
+    let served = -1
+    for (let turns = 0; turns < 50; turns++) {
+      if (asked?.isCancelled?.())
+        throw new RathError('cancelled', 'The work was cancelled, as it was when it was recorded.')
+      if (served !== this.served) turns = 0
+      served = this.served
+      await new Promise(resolve => setImmediate(resolve))
+    }
+  }
+}
+
+/** A failure that was tried again: it was asked for once. */
+function isRetry({ key }: JournalEntry): boolean {
+  return key.includes('+')
+}
+
+/** Ended by the budget, which has an entry of its own. */
+function isSpent(entry: JournalEntry): boolean {
+  const error = outcomeIn(entry)?.error as { spent?: string } | undefined
+  return entry.kind === 'model' && error?.spent !== undefined
+}
+
+function callName(request: Json): string {
+  const { tool, args } = request as unknown as { tool: string; args: Json }
+  return canonicalJson([tool, args])
+}
+
+function divergedError(divergence: Divergence): RathError {
+  return new RathError('replay-diverged', divergence.message, { data: { cause: divergence.cause } })
 }

@@ -1,6 +1,6 @@
 import type { JournalEntry, RunStatus, Store } from '../../store/spec.ts'
 import { askedIn, outcomeIn, spentIn } from '../entry.ts'
-import { loadRecord } from './resume.ts'
+import { loadRecord } from './record.ts'
 
 /** What a run did, and what of it came from another run. */
 export interface RunReport {

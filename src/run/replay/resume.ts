@@ -1,23 +1,24 @@
-import { resolve } from 'node:path'
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Digest } from '../../base/digest.ts'
 import { RathError, show } from '../../base/errors.ts'
+import { newId } from '../../base/ids.ts'
+import type { Json } from '../../base/json.ts'
+import { ownFolder } from '../../model/project-config.ts'
+import { processSurroundings } from '../../model/surroundings.ts'
 import { emptyTree } from '../../sandbox/workspace/object.ts'
 import { refuseAltered } from '../../session/altered.ts'
 import type { Session } from '../../session/session.ts'
 import type { JournalEntry, RunRow, Store } from '../../store/spec.ts'
 import type { ToolRecord } from '../../tool/tool-record.ts'
-import { needsReview, Reviews, unfinishedIn } from '../approve/unfinished.ts'
-import type { KeyRule } from '../entry.ts'
-import { Journal } from '../journal.ts'
-import { isGone, processOf } from '../owner.ts'
+import { needsReview, Reviews, unfinishedIn } from '../approve/review.ts'
+import { isGone, Journal, processOf } from '../journal.ts'
 import type { Places } from '../place/places.ts'
-import { RunRecord } from '../record.ts'
 import { type RunSetup, runSetup } from '../run.ts'
 import { type Limits, withLimits } from './begun-with.ts'
-import { isSealed, type RunModule } from './code-seal.ts'
-
-export type { RunModule } from './code-seal.ts'
+import { loadRecord } from './record.ts'
 
 /** What can be run: a workflow, as the runtime sees it. */
 export type Runnable = (session: Session, options: never) => Promise<Session>
@@ -134,21 +135,6 @@ function notTaken(run: string): RathError {
   )
 }
 
-export async function loadRecord(id: string, store: Store): Promise<RunRecord> {
-  const { data } = await store.runs.get(id)
-  return new RunRecord(id, await store.runs.journal(id), ruleOf(data, id))
-}
-
-/** How the keys of a run were made. One that a later version recorded is not read as if it were of this one. */
-function ruleOf({ format }: RunRow['data'], id: string): KeyRule {
-  if (format === undefined || format === 1) return 1
-  if (format === 2) return 2
-  throw new RathError(
-    'format-newer',
-    `Run ${id} was recorded with format ${show(format)} of the journal, and this version reads 1 and 2. Update openrath.`,
-  )
-}
-
 /** The files that the first call of a run found, which a replay of its tools begins with. */
 export async function filesBefore(id: string, store: Store): Promise<Digest> {
   for (const { outcome } of (await loadRecord(id, store)).effects()) {
@@ -207,4 +193,74 @@ function isClass(found: unknown): found is new () => Runnable {
     typeof found === 'function' &&
     typeof (found as { prototype?: { forward?: unknown } }).prototype?.forward === 'function'
   )
+}
+
+/** Where the code of a run is found again. */
+export interface RunModule {
+  /** A path, from the current folder if it is not absolute. */
+  readonly file: string
+  /** The name under which it exports the workflow; `default` by default. */
+  readonly export?: string
+  /** What `rath run --model` named: a model, or a file that exports one. `rath resume` and `rath replay` use it. */
+  readonly model?: string
+}
+
+/**
+ * What a run's row says of its code, with a mark that only this user's programs can make: a store may have come with a folder, or been written by
+ * whoever could write into it, and the code that such a record names is not loaded unasked. Without a place for the key there is no mark.
+ */
+export function sealed({ file, export: name, model }: RunModule): RunModule & { readonly seal?: string } {
+  const module = { file, ...(name !== undefined && { export: name }), ...(model !== undefined && { model }) }
+  const key = keyHere('make')
+  return key === undefined ? module : { ...module, seal: sealOf(module, key) }
+}
+
+/** Whether a run of this user wrote it. */
+export function isSealed(module: Json | undefined): boolean {
+  const { seal, ...code } = (module ?? {}) as Partial<RunModule> & { readonly seal?: unknown }
+  const { file } = code
+  const key = keyHere('read')
+  if (typeof file !== 'string' || typeof seal !== 'string' || key === undefined) return false
+  const expected = Buffer.from(sealOf({ ...code, file }, key))
+  const found = Buffer.from(seal)
+  return found.length === expected.length && timingSafeEqual(found, expected)
+}
+
+function sealOf({ file, export: name = 'default', model }: RunModule, key: Buffer): string {
+  return createHmac('sha256', key)
+    .update(JSON.stringify(['code of a run', file, name, ...(model === undefined ? [] : [model])]))
+    .digest('hex')
+}
+
+/** A key of 32 bytes in the user's own folder, for nobody else to read. */
+function keyHere(how: 'make' | 'read'): Buffer | undefined {
+  try {
+    const folder = ownFolder(processSurroundings())
+    const path = join(folder, 'runs.key')
+    const found = read(path)
+    if (found !== undefined || how === 'read') return found
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const written = `${path}.${newId()}`
+    writeFileSync(written, randomBytes(32), { mode: 0o600, flag: 'wx' })
+    try {
+      // The first to name it decides, and nobody reads half of it.
+      linkSync(written, path)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    } finally {
+      rmSync(written, { force: true })
+    }
+    return read(path)
+  } catch {
+    return undefined
+  }
+}
+
+function read(path: string): Buffer | undefined {
+  try {
+    const key = readFileSync(path)
+    return key.length === 32 ? key : undefined
+  } catch {
+    return undefined
+  }
 }

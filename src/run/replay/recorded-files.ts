@@ -1,9 +1,9 @@
-import type { Digest } from '../base/digest.ts'
-import { foldAt } from '../session/chain.ts'
-import { type Session, valueFrom } from '../session/session.ts'
-import type { JournalEntry, Store } from '../store/spec.ts'
-import type { ToolEvidence, ToolRecord } from '../tool/tool-record.ts'
-import { type Asker, askedIn, outcomeIn, stateIn } from './entry.ts'
+import type { Digest } from '../../base/digest.ts'
+import { foldAt } from '../../session/chain.ts'
+import { type Session, valueFrom } from '../../session/session.ts'
+import type { JournalEntry, Store } from '../../store/spec.ts'
+import type { ToolEvidence, ToolRecord } from '../../tool/tool-record.ts'
+import { type Asker, askedIn, outcomeIn, stateIn } from '../entry.ts'
 import type { RunRecord } from './record.ts'
 
 /** The calls of one answer: made from one state, by one agent. */
