@@ -1,5 +1,7 @@
+import { LinkedAbort } from '../base/abort.ts'
 import { RathError, show } from '../base/errors.ts'
 import { isPlainObject } from '../base/json.ts'
+import { longestTimer } from '../base/time.ts'
 import type { CostLimit, ProviderBudget } from '../model/provider.ts'
 import type { Usage } from '../session/usage.ts'
 
@@ -105,4 +107,34 @@ function isCostLimit(value: unknown): boolean {
   const { limit, unknown = 'refuse', ...rest } = value as unknown as CostLimit
   const isKnown = unknown === 'refuse' || unknown === 'ignore'
   return typeof limit === 'number' && limit >= 0 && isKnown && Object.keys(rest).length === 0
+}
+
+/** The call's signal, which aborts also when the time of the budget is over. */
+export class Deadline implements Disposable {
+  readonly signal: AbortSignal
+  readonly #abort: LinkedAbort | undefined
+  readonly #timer: NodeJS.Timeout | undefined
+  passed = false
+
+  constructor({ signal, budget }: { readonly signal: AbortSignal; readonly budget: Budget }) {
+    const { timeLeft } = budget
+    this.signal = signal
+    // Longer than a timer can hold is not limited by one.
+    if (timeLeft > longestTimer) return
+    const abort = new LinkedAbort(signal)
+    this.#abort = abort
+    this.signal = abort.signal
+    this.#timer = setTimeout(
+      () => {
+        this.passed = true
+        abort.abort(new Error('the time of the budget is over'))
+      },
+      Math.max(0, timeLeft),
+    )
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer)
+    this.#abort?.[Symbol.dispose]()
+  }
 }

@@ -1,17 +1,26 @@
 import { digestOf } from '../base/digest.ts'
-import { RathError } from '../base/errors.ts'
+import { RathError, show } from '../base/errors.ts'
 import type { RetryOptions } from '../model/retry.ts'
-import type { Model, ModelAnswer, ModelSettings } from '../model/spec.ts'
+import type { Model, ModelAnswer, ModelRequest, ModelSettings } from '../model/spec.ts'
+import type { Chunk } from '../session/chunk.ts'
 import { textOf } from '../session/part.ts'
+import { reachesModel } from '../session/reaches-model.ts'
+import type { Session } from '../session/session.ts'
+import { standing } from '../session/summary.ts'
 import { addUsage, noUsage, type Usage } from '../session/usage.ts'
-import { askAside } from './aside.ts'
+import { askAside, quiet } from './aside.ts'
 import { BudgetSpent } from './ask.ts'
 import { endedAt } from './budget-end.ts'
 import type { RunContext } from './context.ts'
-import { charactersPerToken, estimateText } from './estimate.ts'
-import { type Keep, toReplace } from './keep.ts'
 import type { Recorder } from './recorder.ts'
-import { takePiece, transcriptOf } from './transcript.ts'
+import {
+  charactersPerToken,
+  estimateChunk,
+  estimateRequest,
+  estimateText,
+  takePiece,
+  transcriptOf,
+} from './transcript.ts'
 
 export interface Compression {
   readonly model: Model
@@ -131,4 +140,144 @@ function framed(summary: string, piece: string): string {
       ? 'This is the conversation to summarise.'
       : `This is the summary of the conversation so far.\n\n<summary>\n${summary}\n</summary>\n\nThis is how it went on; write one summary of both.`
   return `${before}\n\n<conversation>\n${piece}\n</conversation>\n\nWrite the summary, as plain text and nothing else.`
+}
+
+/**
+ * What a compression leaves as it is, counted from the end: at least so many chunks of those that a model sees, or as many as fit into so
+ * many tokens (four characters each). A tool call and its results stay together, on either side.
+ */
+export type Keep = number | { readonly tokens: number }
+
+export function checkKeep(keep: Keep): Keep {
+  const isCount = typeof keep === 'number' && Number.isSafeInteger(keep) && keep >= 0
+  const isBudget = typeof keep === 'object' && keep !== null && keep.tokens >= 0
+  if (isCount || isBudget) return keep
+  throw new RathError(
+    'invalid-argument',
+    `keep is a number of chunks or { tokens }, each at least 0, not ${show(keep)}.`,
+  )
+}
+
+/**
+ * The chunks that a summary would stand for, in the order of the view. Instructions of the session (`system`) stay, and so does a turn
+ * whose calls are not all answered: its results are still to come.
+ */
+export function toReplace(session: Session, keep: Keep): readonly Chunk[] {
+  const groups = groupsOf([...standing(session.chunks)].filter(isReplaceable))
+  if (session.pending.some(({ kind }) => kind === 'tool-call')) keepOpenTurn(groups, session)
+  let left = typeof keep === 'number' ? keep : keep.tokens
+  while (left > 0 && groups.length > 0) {
+    const group = groups.at(-1) as Chunk[]
+    if (typeof keep === 'number') left -= group.length
+    else left -= group.reduce((sum, chunk) => sum + estimateChunk(chunk), 0)
+    // A budget is not gone over; a number of chunks is, by the rest of a turn.
+    if (typeof keep !== 'number' && left < 0) break
+    groups.pop()
+  }
+  return groups.flat()
+}
+
+function isReplaceable(chunk: Chunk): boolean {
+  return chunk.kind !== 'system' && reachesModel(chunk)
+}
+
+/** Chunks that must not be told apart: an answer with its calls, up to the last of their results. */
+function groupsOf(chunks: readonly Chunk[]): Chunk[][] {
+  const groups: Chunk[][] = []
+  for (let i = 0; i < chunks.length; ) {
+    const end = endOfTurn(chunks, i)
+    groups.push(chunks.slice(i, end))
+    i = end
+  }
+  return groups
+}
+
+function endOfTurn(chunks: readonly Chunk[], start: number): number {
+  const first = chunks[start] as Chunk
+  let end = start + 1
+  if (first.kind !== 'assistant') return end
+  const calls = new Set(first.content.flatMap(part => (part.type === 'tool-call' ? [part.id] : [])))
+  for (let i = end; i < chunks.length && calls.size > 0; i++) {
+    const chunk = chunks[i] as Chunk
+    if (chunk.kind === 'assistant') break
+    if (chunk.kind === 'tool-result' && calls.delete(chunk.callId)) end = i + 1
+  }
+  return end
+}
+
+function keepOpenTurn(groups: Chunk[][], session: Session): void {
+  const open = session.pending.find(pending => pending.kind === 'tool-call')?.chunk
+  const at = groups.findIndex(group => group.some(chunk => chunk.index === open?.index))
+  if (at >= 0) groups.splice(at)
+}
+
+/** When and how an agent shortens its own history. */
+export interface AutoCompress {
+  /** Tokens: before a request that would have more, the history is compressed. Leave room below the model's limit for the answer. */
+  readonly above: number
+  /** What stays as it is at the end; as much as fits into a quarter of `above` by default. */
+  readonly keep?: Keep
+  /** What the summary should hold. */
+  readonly instruction?: string
+}
+
+const usualCompressInstruction =
+  'You summarise the work of an agent so that it can go on without the original. Keep the task and its constraints word for word, what was done and found out, decisions with their reasons, names, paths and numbers that are still needed, and what is left to do. Leave out greetings and dead ends.'
+
+export function checkAutoCompress(auto: AutoCompress): AutoCompress {
+  if (!(auto?.above > 0)) {
+    throw new RathError(
+      'invalid-argument',
+      `autoCompress takes { above: tokens }, a number above 0, not ${show(auto?.above)}.`,
+    )
+  }
+  if (auto.keep !== undefined) checkKeep(auto.keep)
+  return auto
+}
+
+/** What a loop knows about itself. */
+interface Compressible {
+  readonly autoCompress?: AutoCompress | undefined
+  readonly model: Model
+  readonly settings: ModelSettings
+  readonly retry: RetryOptions
+}
+
+/** Compresses before a request that would be too large; `request` makes it as it would be now. */
+export async function makeRoom(
+  { autoCompress: auto, model, settings, retry }: Compressible,
+  request: () => ModelRequest,
+  recorder: Recorder,
+  context: RunContext,
+): Promise<void> {
+  if (!auto) return
+  if ((knownSize(recorder, context.by) ?? estimateRequest(request())) <= auto.above) return
+  const { above, keep = { tokens: above / 4 }, instruction = usualCompressInstruction } = auto
+  const summarise = (kept: Keep) =>
+    compress(
+      // A request that is too large for the agent is too large for its summary.
+      { model: quiet(model), settings, retry, instruction, keep: kept, maxInput: above },
+      recorder,
+      context,
+    )
+  await summarise(keep)
+  // What was to be kept was too much, alone or with the instructions and tools.
+  if (keep !== 0 && estimateRequest(request()) > above) await summarise(0)
+}
+
+/**
+ * What the provider counted for the last request and its answer, and an estimate of what came since; undefined after a summary or a
+ * merge, which change more than the end.
+ */
+function knownSize(recorder: Recorder, by: string): number | undefined {
+  const { chunks } = recorder.session
+  let since = 0
+  for (let i = chunks.length - 1; i >= 0; i--) {
+    const chunk = chunks.at(i)
+    if (chunk === undefined || chunk.kind === 'compress' || chunk.kind === 'merge') return undefined
+    if (chunk.kind === 'assistant' && chunk.by === by && chunk.usage?.inputTokens)
+      return chunk.usage.inputTokens + chunk.usage.outputTokens + since
+    since += estimateChunk(chunk)
+  }
+  return undefined
 }

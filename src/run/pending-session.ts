@@ -1,8 +1,7 @@
 import { cancelledError, onAbort } from '../base/abort.ts'
 import type { Lineage } from '../session/lineage.ts'
 import type { Session } from '../session/session.ts'
-import type { RunEvent } from './event.ts'
-import type { EventStream } from './event-stream.ts'
+import type { EventStream, RunEvent } from './event.ts'
 
 /** What is known of it from the start, and how to stop it. */
 export interface PendingFacts {

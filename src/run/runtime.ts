@@ -1,6 +1,7 @@
 import { RathError, show } from '../base/errors.ts'
+import { isPlainObject } from '../base/json.ts'
 import type { MemoryBackend } from '../memory/spec.ts'
-import type { ModelLike } from '../model/resolve.ts'
+import { foundModel, type ModelLike, type ResolvedModel, resolveLater } from '../model/resolve.ts'
 import type { SandboxBackend } from '../sandbox/spec.ts'
 import type { SessionGraph } from '../session/graph.ts'
 import type { Session } from '../session/session.ts'
@@ -8,19 +9,15 @@ import { createRedactor, type Redactor } from '../store/redact.ts'
 import type { GcOptions, GcReport, RunStore, Store, StoreOptions } from '../store/spec.ts'
 import { openApprovals } from './approve/approval-facts.ts'
 import { type ApprovalAnswer, decideApproval } from './approve/decide.ts'
-import type { Unfinished } from './approve/review.ts'
-import { openReviews, type Reviewed, reviewEffect } from './approve/review.ts'
+import { openReviews, type Reviewed, reviewEffect, type Unfinished } from './approve/review.ts'
 import { graphOf } from './graph/graph.ts'
 import { usualLease } from './journal.ts'
-import { lazySessions } from './lazy-sessions.ts'
 import { Memories, type MemoriesOptions } from './memory/memories.ts'
-import { Models } from './models.ts'
 import { knownSecrets, openStore } from './open-store.ts'
 import { Places } from './place/places.ts'
 import { serveFiles } from './place/session-files.ts'
 import { loadRecord } from './replay/record.ts'
-import type { ReplayMode } from './replay/replay.ts'
-import { type ReplayReport, replayRun } from './replay/replay.ts'
+import { type ReplayMode, type ReplayReport, replayRun } from './replay/replay.ts'
 import { type RunReport, reportRun } from './replay/report.ts'
 import {
   filesBefore,
@@ -267,4 +264,51 @@ function newRun({ id, reuse, module }: Given<RunOptions>, open: () => Promise<St
 function checkMode(mode: unknown): void {
   if (mode === 'strict' || mode === 'tools' || mode === 'model') return
   throw new RathError('invalid-argument', `A replay's mode is strict, tools or model, not ${show(mode)}.`)
+}
+
+/** The sessions of a store that may not be open yet. */
+function lazySessions(open: () => Promise<Store>): Store['sessions'] {
+  const sessions = async () => (await open()).sessions
+  return {
+    put: async (session: Session, options) => (await sessions()).put(session, options),
+    append: async (id, chunks, options) => (await sessions()).append(id, chunks, options),
+    get: async name => (await sessions()).get(name),
+    row: async name => (await sessions()).row(name),
+    chunks: async (name, from) => (await sessions()).chunks(name, from),
+    list: async filter => (await sessions()).list(filter),
+    search: async (query, options) => (await sessions()).search(query, options),
+    tag: async (name, tag) => (await sessions()).tag(name, tag),
+    untag: async tag => (await sessions()).untag(tag),
+    delete: async name => (await sessions()).delete(name),
+    subscribe(listener, options) {
+      let disposed = false
+      let inner: Disposable | undefined
+      void sessions().then(store => {
+        if (!disposed) inner = store.subscribe(listener, options)
+      })
+      return {
+        [Symbol.dispose]() {
+          disposed = true
+          inner?.[Symbol.dispose]()
+        },
+      }
+    },
+  }
+}
+
+/** What names of models stand for in a runtime; they go before the environment and the config file. */
+class Models {
+  readonly #byName: ReadonlyMap<string, ResolvedModel>
+
+  constructor(given: Readonly<Record<string, ModelLike>> = {}) {
+    if (!isPlainObject(given)) {
+      throw new RathError('invalid-argument', `models is an object of models by name, not ${show(given)}.`)
+    }
+    this.#byName = new Map(Object.entries(given).map(([name, like]) => [name, resolveLater(like)]))
+  }
+
+  /** The model to ask where a part of a workflow has this one. Throws `unknown-model` where a name stands for nothing. */
+  instead(model: ResolvedModel): ResolvedModel {
+    return foundModel(this.#byName.get(model.named ?? '') ?? model)
+  }
 }

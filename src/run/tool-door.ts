@@ -1,18 +1,19 @@
 import { cancelledError } from '../base/abort.ts'
+import { RathError } from '../base/errors.ts'
 import type { Json, JsonObject } from '../base/json.ts'
 import type { Sandbox } from '../sandbox/spec.ts'
-import type { ToolOutcome } from '../session/chunk.ts'
+import type { ChunkInput, ToolOutcome } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
 import type { Store } from '../store/spec.ts'
-import type { PreparedCall } from '../tool/dispatch.ts'
+import type { CallRecord, PreparedCall } from '../tool/dispatch.ts'
 import type { Ruling } from '../tool/permission.ts'
 import type { Effect, Tool } from '../tool/spec.ts'
-import type { ToolRecord } from '../tool/tool-record.ts'
+import type { ToolEvidence, ToolRecord } from '../tool/tool-record.ts'
 import { cleanDigest } from './clean-digest.ts'
 import type { RunContext } from './context.ts'
 import { type Asked, askerOf, insideOf, type Lending, type Outcome, type Seen } from './entry.ts'
 import { spendInside, watchInside } from './inside.ts'
-import { perform, performCaptured } from './perform.ts'
+import type { Capture } from './place/capture.ts'
 import type { Place } from './place/place.ts'
 import type { Visit } from './place/places.ts'
 import { Sight, stillSeen } from './place/sight.ts'
@@ -254,4 +255,140 @@ function asked(
 /** Told to stop with the whole call, and not by the time of a budget, which is an outcome. */
 function wasCancelled({ outcome }: ToolRecord, context: RunContext): boolean {
   return context.aborted && outcome.kind === 'error' && outcome.error === 'cancelled'
+}
+
+/** What a call leaves on the record: what was asked of people, what was found of the files, what its own code did, and its result. */
+export function toolChunks({
+  call,
+  args,
+  outcome,
+  durationMs,
+  evidence,
+  at,
+  inside = {},
+  approvals,
+}: CallRecord): ChunkInput[] {
+  const { sessions, usage, notes = [] } = inside
+  return [
+    ...approvals,
+    ...(evidence ? filesFound(evidence) : []),
+    ...notes,
+    {
+      kind: 'tool-result',
+      callId: call.id,
+      tool: call.name,
+      args,
+      outcome,
+      durationMs,
+      ...(at !== undefined && { at }),
+      ...(sessions && { sessions }),
+      ...(usage && { usage }),
+      ...(evidence && chunkFields(evidence)),
+    },
+  ]
+}
+
+/** What the chunk says of where a call ran. */
+function chunkFields({
+  ranOn,
+  before,
+  tree,
+  files,
+  moreFiles,
+  session,
+}: ToolEvidence): Omit<ToolEvidence, 'session' | 'moreFiles'> & { extras?: JsonObject } {
+  const extras = {
+    ...(moreFiles !== undefined && { moreFiles }),
+    ...(session !== undefined && { session }),
+  }
+  return {
+    ...(ranOn && { ranOn }),
+    ...(before !== undefined && { before }),
+    ...(tree !== undefined && { tree }),
+    ...(files && { files }),
+    ...(Object.keys(extras).length > 0 && { extras }),
+  }
+}
+
+/** What was found of the files besides what the call did to them. */
+function filesFound({ drift, putAway, problem }: ToolEvidence): ChunkInput[] {
+  return [
+    ...(putAway === undefined
+      ? []
+      : [{ kind: 'note', name: 'files-put-away', data: { tree: putAway } } as const]),
+    ...(drift ? [{ kind: 'note', name: 'drift', data: drift as unknown as Json } as const] : []),
+    ...(problem === undefined
+      ? []
+      : [
+          {
+            kind: 'error',
+            error: 'files-not-kept',
+            message: `The files could not be kept: ${problem}`,
+          } as const,
+        ]),
+  ]
+}
+
+type Run = (sandbox?: () => Promise<Sandbox>) => Promise<ToolOutcome>
+
+/** Runs a tool and tells what its chunk says of it: the outcome, how long it took, and where it ran if it asked for a place. */
+async function perform(
+  run: Run,
+  open: (() => Promise<Place>) | undefined,
+  sight: Sight,
+): Promise<ToolRecord> {
+  let place: Place | undefined
+  const refused = new Refusal()
+  const watched =
+    open &&
+    (async () => {
+      place = await refused.kept(open())
+      return sight.watch(place.sandbox)
+    })
+  const start = performance.now()
+  const outcome = await run(watched)
+  const durationMs = performance.now() - start
+  refused.throw()
+  if (place === undefined) return { outcome, durationMs }
+  const { backend, id, cwd } = place.sandbox
+  const folder = place.folder !== undefined && { folder: place.folder }
+  return { outcome, durationMs, evidence: { ranOn: { backend, id, cwd, ...folder } } }
+}
+
+/** The same for one that may change files, and what it changed. */
+async function performCaptured(run: Run, capture: Capture, sight: Sight): Promise<ToolRecord> {
+  const start = performance.now()
+  const refused = new Refusal()
+  const outcome = await capture.run(() => run(async () => sight.watch(await refused.kept(capture.sandbox()))))
+  const durationMs = performance.now() - start
+  refused.throw()
+  const evidence = await evidenceOf(capture)
+  return Object.keys(evidence).length === 0 ? { outcome, durationMs } : { outcome, durationMs, evidence }
+}
+
+/** A folder that the session did not begin in is no news for the model: the run stops, whatever the tool made of it. */
+class Refusal {
+  #error: RathError | undefined
+
+  async kept<T>(opening: Promise<T>): Promise<T> {
+    try {
+      return await opening
+    } catch (error) {
+      if (error instanceof RathError && error.code === 'workspace-elsewhere') this.#error = error
+      throw error
+    }
+  }
+
+  throw(): void {
+    if (this.#error) throw this.#error
+  }
+}
+
+/** The outcome stands, whatever became of the files: that they could not be kept is on the record beside it. */
+async function evidenceOf(capture: Capture): Promise<ToolEvidence> {
+  try {
+    return await capture.end()
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error) }
+  }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ModelRequest } from '../../src/model/spec.ts'
-import { estimateRequest } from '../../src/run/estimate.ts'
+import { estimateRequest } from '../../src/run/transcript.ts'
 import { agentWith, ask, callsEcho, echo, eventsOf, failureOf, kinds } from '../run/make.ts'
 
 const tooLong = { error: { status: 400, message: 'context_length_exceeded' } }

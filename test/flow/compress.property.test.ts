@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { toReplace } from '../../src/run/keep.ts'
+import { toReplace } from '../../src/run/compress.ts'
 import type { Message } from '../../src/session/message.ts'
 import { Session } from '../../src/session/session.ts'
 import { calls, note, result, says, user } from '../session/make.ts'

@@ -1,8 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
-import type { RunEvent } from '../../src/run/event.ts'
-import { EventStream } from '../../src/run/event-stream.ts'
+import { EventStream, type RunEvent } from '../../src/run/event.ts'
 
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void

@@ -1,5 +1,5 @@
 import type { Event, History, Line } from '../../run/graph/history.ts'
-import type { Material } from '../../run/graph/material.ts'
+import type { Material } from '../../run/graph/rows.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import { addUsage, noUsage, spentBy } from '../../session/usage.ts'
 import type { BranchReport, BranchStatus } from './dossier.ts'

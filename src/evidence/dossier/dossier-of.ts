@@ -1,7 +1,7 @@
 import { RathError } from '../../base/errors.ts'
 import { collect } from '../../run/graph/collect.ts'
 import { type History, historyOf, type Line } from '../../run/graph/history.ts'
-import type { Material } from '../../run/graph/material.ts'
+import type { Material } from '../../run/graph/rows.ts'
 import type { SandboxCapabilities } from '../../sandbox/spec.ts'
 import { commonBranch } from '../../session/branch.ts'
 import { backwards } from '../../session/chain.ts'

@@ -1,5 +1,5 @@
 import { type Event, type History, inOrderOfSteps, type Line } from '../../run/graph/history.ts'
-import type { Material } from '../../run/graph/material.ts'
+import type { Material } from '../../run/graph/rows.ts'
 import { previousOf } from '../../session/chain.ts'
 import type { Session } from '../../session/session.ts'
 import type { SessionNode } from './dossier.ts'

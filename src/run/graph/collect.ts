@@ -9,8 +9,7 @@ import type { JournalEntry, RunRow, SessionRow, Store } from '../../store/spec.t
 import { sessionsMade } from '../entry.ts'
 import { promptId } from '../prompt.ts'
 import { withoutMadeAgain } from './made-again.ts'
-import type { Material } from './material.ts'
-import { rowOf, rowsOf, runOf, sessionsNamed } from './rows.ts'
+import { type Material, rowOf, rowsOf, runOf, sessionsNamed } from './rows.ts'
 
 /** Beyond this many sessions the rest is left out, and the dossier says so. */
 const mostSessions = 10_000

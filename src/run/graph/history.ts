@@ -4,8 +4,7 @@ import { backwards, previousOf } from '../../session/chain.ts'
 import type { Chunk, ChunkBody, FileChange } from '../../session/chunk.ts'
 import { identify, identityOf } from '../../session/identity.ts'
 import { type Session, valueFrom } from '../../session/session.ts'
-import type { Material } from './material.ts'
-import { sessionsInside } from './rows.ts'
+import { type Material, sessionsInside } from './rows.ts'
 
 /** Something that happened: a chunk, in the session that it was made for. */
 export interface Event {

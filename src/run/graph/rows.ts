@@ -1,6 +1,8 @@
+import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import type { Chunk } from '../../session/chunk.ts'
-import type { RunRow, SessionFilter, SessionRow, Store } from '../../store/spec.ts'
+import type { Session } from '../../session/session.ts'
+import type { JournalEntry, RunRow, SessionFilter, SessionRow, Store } from '../../store/spec.ts'
 
 /** A session's row by its whole id; undefined when the store has none. */
 export async function rowOf(store: Store, id: string): Promise<SessionRow | undefined> {
@@ -45,4 +47,22 @@ function nothing(code: string): (error: unknown) => undefined {
     if (error instanceof RathError && error.code === code) return undefined
     throw error
   }
+}
+
+/** What a dossier is made of. Nothing more is read once this is at hand. */
+export interface Material {
+  /** The session that everything led to; one of `sessions`. */
+  readonly final: Session
+  /** Parents before children, as far as they are here. */
+  readonly sessions: readonly Session[]
+  readonly run?: RunRow
+  readonly journal?: readonly JournalEntry[]
+  /** Instructions by the digest that answers name them with. */
+  readonly prompts?: ReadonlyMap<Digest, string>
+  /** Sessions that others came from and that were not found. */
+  readonly missing?: readonly string[]
+  /** Takes out the secrets that the store keeps out of itself: files are kept as they are. */
+  readonly clean?: (text: string) => string
+  /** There were more sessions than were looked at. */
+  readonly more?: boolean
 }

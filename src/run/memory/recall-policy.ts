@@ -3,7 +3,7 @@ import { type Problem, refuse } from '../../base/json.ts'
 import type { FindOptions, Hit, MemoryFilter } from '../../memory/spec.ts'
 import type { Session } from '../../session/session.ts'
 import { standing } from '../../session/summary.ts'
-import { estimateText } from '../estimate.ts'
+import { estimateText } from '../transcript.ts'
 
 /** What an agent recalls before it answers, and how the model is shown it. */
 export interface RecallPolicy extends MemoryFilter, Pick<FindOptions, 'floor' | 'mode'> {

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import type { Digest } from '../../base/digest.ts'
 import { RathError, show } from '../../base/errors.ts'
 import { newId } from '../../base/ids.ts'
-import type { Json } from '../../base/json.ts'
+import type { Json, JsonObject } from '../../base/json.ts'
 import { ownFolder } from '../../model/project-config.ts'
 import { processSurroundings } from '../../model/surroundings.ts'
 import { emptyTree } from '../../sandbox/workspace/object.ts'
@@ -14,10 +14,10 @@ import type { Session } from '../../session/session.ts'
 import type { JournalEntry, RunRow, Store } from '../../store/spec.ts'
 import type { ToolRecord } from '../../tool/tool-record.ts'
 import { needsReview, Reviews, unfinishedIn } from '../approve/review.ts'
+import type { BudgetLimits } from '../budget.ts'
 import { isGone, Journal, processOf } from '../journal.ts'
 import type { Places } from '../place/places.ts'
 import { type RunSetup, runSetup } from '../run.ts'
-import { type Limits, withLimits } from './begun-with.ts'
 import { loadRecord } from './record.ts'
 
 /** What can be run: a workflow, as the runtime sees it. */
@@ -262,5 +262,45 @@ function read(path: string): Buffer | undefined {
     return key.length === 32 ? key : undefined
   } catch {
     return undefined
+  }
+}
+
+/** The options of a call that a resumed run has to go on under. */
+interface Limits {
+  readonly policy?: object | undefined
+  readonly budget?: BudgetLimits | undefined
+  readonly approveWithin?: number | undefined
+  readonly onBudget?: 'return' | 'throw' | undefined
+}
+
+/** What the row of a run keeps of them. A policy may be code: only that there is one. */
+export function keptLimits({ policy, budget, approveWithin, onBudget }: Limits): JsonObject {
+  const limits = Object.entries(budget ?? {}).filter(([, limit]) =>
+    Number.isFinite(typeof limit === 'object' ? limit.limit : limit),
+  )
+  return {
+    ...(policy && { policy: true }),
+    ...(limits.length > 0 && { budget: Object.fromEntries(limits) }),
+    ...(onBudget && { onBudget }),
+    ...(Number.isFinite(approveWithin) && { approveWithin: approveWithin as number }),
+  }
+}
+
+/** The options of a resume: those that the run was begun with, where others are not given. A policy has to be. */
+function withLimits({ id, data }: RunRow, given: Limits): Limits {
+  if (data.policy === true && given.policy === undefined) {
+    throw new RathError(
+      'invalid-argument',
+      `Run ${id} was begun with a policy, which is code and not on record; without it, what it denied would be done. Give it again, in code: runtime.resume(${show(id)}, workflow, { policy }).`,
+      { data: { run: id } },
+    )
+  }
+  const kept = data as Limits
+  const { budget = kept.budget, approveWithin = kept.approveWithin, onBudget = kept.onBudget } = given
+  return {
+    ...given,
+    ...(budget && { budget }),
+    ...(onBudget && { onBudget }),
+    ...(approveWithin !== undefined && { approveWithin }),
   }
 }

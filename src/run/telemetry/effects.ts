@@ -1,9 +1,11 @@
 import type { Json, JsonObject } from '../../base/json.ts'
-import type { ModelAnswer } from '../../model/spec.ts'
+import type { ModelAnswer, ModelRequest } from '../../model/spec.ts'
+import type { ToolOutcome } from '../../session/chunk.ts'
+import type { Message } from '../../session/message.ts'
+import type { AnswerPart } from '../../session/part.ts'
 import type { Usage } from '../../session/usage.ts'
 import type { PreparedCall } from '../../tool/dispatch.ts'
 import type { Outcome } from '../entry.ts'
-import { answerContent, requestContent, resultOf } from './content.ts'
 import type { Timed } from './meters.ts'
 import { type Attributes, spanKind } from './otel.ts'
 import type { Ended, TracedQuestion, TracedTool } from './tracing.ts'
@@ -81,7 +83,7 @@ function answered({ value }: Outcome): EffectEnd {
 
 function unanswered({ error }: Outcome): EffectEnd {
   const { code, message, spent } = error as { code?: string; message?: string; spent?: string }
-  return { error: code ?? 'budget-spent', ...messageOf(message ?? spent) }
+  return { error: code ?? 'budget-spent', ...failureContent(message ?? spent) }
 }
 
 export function toolSpan({ tool, call, args }: PreparedCall): EffectSpan<TracedTool> {
@@ -144,7 +146,7 @@ export function memorySpan({ op, memory, query, entry, ref }: JsonObject): Effec
     ended: ({ value, error }) => {
       if (error === undefined) return { attributes: { 'gen_ai.memory.record.count': recordsIn(value) } }
       const { code, message } = error as { code?: string; message?: string }
-      return { error: code ?? 'run-failed', ...messageOf(message) }
+      return { error: code ?? 'run-failed', ...failureContent(message) }
     },
   }
 }
@@ -161,7 +163,7 @@ function recordsIn(value: Json): number | undefined {
   return hits?.length ?? committed?.written.length ?? count ?? (memory === undefined ? undefined : 1)
 }
 
-function messageOf(message: string | undefined): Pick<EffectEnd, 'content'> {
+function failureContent(message: string | undefined): Pick<EffectEnd, 'content'> {
   return message === undefined ? {} : { content: { 'openrath.error.message': message } }
 }
 
@@ -175,5 +177,64 @@ export function modelAttributes(id: string): {
   return {
     'gen_ai.provider.name': provider === 'azure' ? 'azure.ai.openai' : provider,
     'gen_ai.request.model': id.slice(slash + 1),
+  }
+}
+
+/** What was said to a model, in the words of the conventions: a value for each attribute. */
+function requestContent({ messages, tools }: ModelRequest): Readonly<Record<string, Json>> {
+  const system = messages.flatMap(message => (message.role === 'system' ? message.content.map(partOf) : []))
+  const rest = messages.filter(message => message.role !== 'system')
+  return {
+    ...(system.length > 0 && { 'gen_ai.system_instructions': system }),
+    'gen_ai.input.messages': rest.map(messageOf),
+    ...(tools.length > 0 && {
+      'gen_ai.tool.definitions': tools.map(({ name, description, parameters }) => ({
+        type: 'function',
+        name,
+        description,
+        parameters,
+      })),
+    }),
+  }
+}
+
+function answerContent({ content, finishReason }: ModelAnswer): Readonly<Record<string, Json>> {
+  return {
+    'gen_ai.output.messages': [
+      { role: 'assistant', parts: content.map(partOf), finish_reason: finishReason },
+    ],
+  }
+}
+
+/** What a tool gave, or why it gave nothing. */
+function resultOf(outcome: ToolOutcome): Json {
+  if (outcome.kind === 'value') return outcome.value
+  return outcome.kind === 'error'
+    ? { error: outcome.error, message: outcome.message }
+    : { denied: outcome.reason }
+}
+
+function messageOf(message: Message): JsonObject {
+  if (message.role !== 'tool') return { role: message.role, parts: message.content.map(partOf) }
+  const { callId, outcome } = message
+  return {
+    role: 'tool',
+    parts: [{ type: 'tool_call_response', id: callId, response: resultOf(outcome) }],
+  }
+}
+
+/** Bytes stay behind: an image would fill what a backend takes of a span. */
+function partOf(part: AnswerPart): JsonObject {
+  switch (part.type) {
+    case 'text':
+    case 'reasoning':
+      return { type: part.type, content: part.text }
+    case 'tool-call':
+      return { type: 'tool_call', id: part.id, name: part.name, arguments: part.args }
+    case 'image':
+    case 'file': {
+      const about = { modality: part.type, mime_type: part.mediaType }
+      return part.url === undefined ? { type: 'blob', ...about } : { type: 'uri', ...about, uri: part.url }
+    }
   }
 }

@@ -1,7 +1,6 @@
 import { version } from '../../base/version.ts'
 import type { Usage } from '../../session/usage.ts'
-import type { Guard } from './guard.ts'
-import type { Attributes, Counter, Histogram, Otel, OtelMeter, OtelMeterProvider } from './otel.ts'
+import type { Attributes, Counter, Histogram, Otel, OtelMeter, OtelMeterProvider, OtelSpan } from './otel.ts'
 
 /** Bucket boundaries that the conventions prescribe. */
 const seconds = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
@@ -105,3 +104,41 @@ function instrumentsOf(meter: OtelMeter): Instruments {
     }),
   }
 }
+
+/**
+ * What watches a run must not end it, nor lose an answer that was paid for: whatever an SDK, a processor of spans or a meter throws is warned of
+ * once, and the work goes on.
+ */
+export class Guard {
+  #isWarned = false
+
+  try<T>(tell: () => T): T | undefined {
+    try {
+      return tell()
+    } catch (error) {
+      if (!this.#isWarned) {
+        const message = `Telemetry does not hear of everything: ${error instanceof Error ? error.message : String(error)}`
+        process.emitWarning(message, { code: 'OPENRATH_TELEMETRY' })
+      }
+      this.#isWarned = true
+      return undefined
+    }
+  }
+
+  /** A span that never throws; without one, a span that nobody hears of. */
+  span(span: OtelSpan | undefined): OtelSpan {
+    const told = (tell: (span: OtelSpan) => unknown) => void (span && this.try(() => tell(span)))
+    return {
+      spanContext: () => (span && this.try(() => span.spanContext())) ?? nowhere,
+      isRecording: () => (span && this.try(() => span.isRecording())) ?? false,
+      setAttributes: attributes => told(span => span.setAttributes(attributes)),
+      addEvent: (name, attributes) => told(span => span.addEvent(name, attributes)),
+      addLinks: links => told(span => span.addLinks(links)),
+      setStatus: status => told(span => span.setStatus(status)),
+      end: () => told(span => span.end()),
+    }
+  }
+}
+
+/** The specification's context of no span. */
+const nowhere = { traceId: '0'.repeat(32), spanId: '0'.repeat(16), traceFlags: 0 }
