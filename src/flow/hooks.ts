@@ -1,5 +1,5 @@
 import { RathError, show, toRathError } from '../base/errors.ts'
-import type { ForwardContext } from '../run/effect.ts'
+import type { ForwardContext } from '../run/forward.ts'
 import { Session } from '../session/session.ts'
 
 /** Called before `forward`. A session that it returns takes the place of the input. */

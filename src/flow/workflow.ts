@@ -1,7 +1,7 @@
 import { type ModelLike, resolveLater } from '../model/resolve.ts'
 import { call, type SessionInput } from '../run/call.ts'
 import type { CallOptions, RunContext } from '../run/context.ts'
-import { CallForwardContext, type ForwardContext } from '../run/effect.ts'
+import { CallForwardContext, type ForwardContext } from '../run/forward.ts'
 import type { PendingSession } from '../run/pending-session.ts'
 import type { Session } from '../session/session.ts'
 import type { AgentParam } from './agent-param.ts'

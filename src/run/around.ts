@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Session } from '../session/session.ts'
-import type { Door } from './door.ts'
+import type { Door } from './effect.ts'
 import type { Places } from './place/places.ts'
 import type { RunClock } from './run-clock.ts'
 import type { Scope } from './scope.ts'

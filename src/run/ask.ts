@@ -10,11 +10,12 @@ import { type AnswerPart, unnamed } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
 import type { Store } from '../store/spec.ts'
 import { Deadline, unknownPrice } from './budget.ts'
-import { cleanDigest } from './clean-digest.ts'
 import { emit, type RunContext } from './context.ts'
-import { errorOf, failureOf } from './door.ts'
-import type { Outcome } from './entry.ts'
+import { errorOf, failureOf } from './effect.ts'
+import { cleanDigest, type Outcome } from './entry.ts'
 import { spendInside } from './inside.ts'
+import { ownError } from './own-error.ts'
+import { Recorder } from './recorder.ts'
 import { scopeIn } from './scope.ts'
 
 /** The budget ended while the model was answering, or between two answers of one piece of work. The message says what is used up. */
@@ -288,4 +289,49 @@ function isContinued(held: ModelDelta, next: ModelDelta): boolean {
     held.type === next.type &&
     (held.type !== 'tool-input-delta' || held.callId === (next as typeof held).callId)
   )
+}
+
+/**
+ * One question that is no turn of the conversation: which way to go, what to keep of the history. Attempts that failed are on
+ * the record; the answer is for the caller to put there.
+ */
+export async function askAside(
+  question: Omit<Question, 'session'>,
+  recorder: Recorder,
+  context: RunContext,
+): Promise<ModelAnswer> {
+  try {
+    const { answer, failures } = await ask({ ...question, session: recorder.session }, context)
+    recorder.add(...failures)
+    return answer
+  } catch (error) {
+    if (error instanceof BudgetSpent) {
+      recorder.add(...error.chunks)
+      throw new BudgetSpent(error.message)
+    }
+    if (!(error instanceof AskFailed)) throw error
+    if (!context.signal.aborted) await recorder.record(...error.chunks)
+    throw error.cause
+  }
+}
+
+/** Does work that records, and returns the session it made; an error carries that session as far as it came. */
+export async function recorded(
+  input: Session,
+  context: RunContext,
+  work: (recorder: Recorder) => Promise<void>,
+): Promise<Session> {
+  const recorder = await Recorder.on(input, context)
+  try {
+    await work(recorder)
+  } catch (thrown) {
+    throw Object.assign(ownError(thrown, context.run), { session: recorder.session })
+  }
+  return recorder.session
+}
+
+/** A model that is asked without anybody reading along: its words are no part of the answer that a listener waits for. */
+export function quiet(model: Model): Model {
+  const { id, priced, wraps = model } = model
+  return { id, priced, wraps, answer: (request, { signal, run }) => model.answer(request, { signal, run }) }
 }

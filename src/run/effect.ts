@@ -1,250 +1,310 @@
-import { untilAbort } from '../base/abort.ts'
-import { fromBase64, toBase64 } from '../base/base64.ts'
-import { RathError, show } from '../base/errors.ts'
-import { newId } from '../base/ids.ts'
-import { type Json, toJson } from '../base/json.ts'
-import { stopsRun } from '../base/run-stop.ts'
-import type { ChunkInput } from '../session/chunk.ts'
-import type { Session } from '../session/session.ts'
-import type { Effect } from '../tool/spec.ts'
-import { effects } from '../tool/tool.ts'
-import { currentContext, type RunContext } from './context.ts'
-import { errorOf, failureOf, type Passed } from './door.ts'
-import { insideOf } from './entry.ts'
-import { callAround, type Inside, notesIn, spendInside, watchInside } from './inside.ts'
-import { recordedFetch } from './recorded-fetch.ts'
-import { filesWereSeen, runInEffect, sawFiles, scopeIn } from './scope.ts'
-import { underWay } from './under-way.ts'
+import { clock } from '../base/clock.ts'
+import { RathError, toRathError } from '../base/errors.ts'
+import type { Json } from '../base/json.ts'
+import type { JournalEntry, Store } from '../store/spec.ts'
+import {
+  type Asked,
+  type AskedRecord,
+  type Asker,
+  askedIn,
+  askerOf,
+  definition,
+  inFirstRule,
+  insideOf,
+  type KeyRule,
+  keyOf,
+  nextKey,
+  type Outcome,
+  outcomeIn,
+  recordOf,
+} from './entry.ts'
+import type { Journal } from './journal.ts'
+import { Claims, nameOf, type RunRecord, toolIn } from './replay/record.ts'
 
-export interface EffectOptions {
-  /** What it does to the world, which decides what a resumed run does when it was cut off; `external` by default, as for tools. */
-  readonly effect?: Effect
-  /** What it is asked from; by default what the workflow around it was called with. */
-  readonly session?: Session
-  /** It depends on the files of that session: a run with `reuse` does it again when any of them has changed. */
-  readonly files?: boolean
+/** Where everything passes that touches the world. */
+export interface Door {
+  /** How it makes keys. */
+  readonly rule: KeyRule
+  /**
+   * The outcome of an effect: the recorded one, or what `perform` ends with. A rejection of `perform` has no outcome: the effect was cut
+   * off, and its rule says what a later run does with it.
+   */
+  pass(asked: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed>
+  /** The recorded outcome of what the clock decided and code cannot find out again. */
+  recall(asked: Asked): Outcome | undefined
+  /** Makes what a request names by digest readable again. */
+  define(digest: string, value: () => Json): void
+  /** Resolves when no external effect is under way any more: how each ended is on record then. */
+  quiet(): Promise<void>
 }
 
-/** What a `forward` is handed besides its session. Everything that comes from here is recorded, and the same in a replay. */
-export interface ForwardContext {
-  /** Aborted when the call is cancelled. */
-  readonly signal: AbortSignal
-  effect: typeof effect
-  /**
-   * Milliseconds since the epoch. Draws like this one are counted in each call by themselves. Where the code of one call draws side by side, a
-   * name tells whose it is: `id('receipt')`.
-   */
-  now(name?: string): Promise<number>
-  /** From 0 to 1, without 1. */
-  random(name?: string): Promise<number>
-  /** A new UUID. */
-  id(name?: string): Promise<string>
-  /** As the global one; the response is recorded whole. Requests other than GET and HEAD count as `external`. */
-  fetch(url: string | URL, init?: RequestInit): Promise<Response>
+/** An effect that is about to be performed. */
+export interface Place {
+  readonly key: string
+  readonly occurrence: number
+  /** Set when it was begun before and cut off. */
+  readonly begun?: JournalEntry | undefined
+}
+
+export type Passed = Outcome & {
+  /** What people call its entry. */
+  readonly id?: string | undefined
+  /** It was not performed now. */
+  readonly isRecorded: boolean
+}
+
+export interface LiveDoorOptions {
+  /** Opens the journal of the run, once. Throws when the run is over. */
+  open(): Journal | Promise<Journal>
+  /** What this run did before. */
+  readonly record?: RunRecord | undefined
+  /** Whether failures on record are tried again. */
+  readonly retries?: boolean | undefined
+  /** A run to borrow outcomes from. */
+  readonly lender?: (() => Promise<RunRecord>) | undefined
+  /** Effects by name that a person wants performed, whatever is on record. */
+  readonly allowed?: ReadonlySet<string> | undefined
+  /** Told of an effect that may have been done under another name; returns what stops the run. */
+  onDoubt?(doubt: Doubt): RathError
+}
+
+/** An external effect that is not on record, while a record has outcomes of its kind that nobody has asked for. */
+export interface Doubt {
+  readonly key: string
+  readonly occurrence: number
+  readonly kind: string
+  readonly asked: AskedRecord
+  /** What may be it. */
+  readonly unclaimed: readonly JournalEntry[]
 }
 
 /**
- * Something of your own that touches the world, through the door: done once, recorded, and taken from the record by a resume or a replay.
- * `request` is JSON that says what the result depends on; the result must be JSON too. Only inside the call of a workflow.
+ * Milliseconds without a sign of life of a run after which what nobody has asked for counts as not asked for any more. Everything that led to it
+ * is on record and comes back at once; what takes time is code between effects.
  */
-export function effect<T>(
-  name: string,
-  request: Json,
-  work: () => T | Promise<T>,
-  options: EffectOptions = {},
-): Promise<T> {
-  const context = currentContext()
-  if (context === undefined) {
-    throw new RathError(
-      'invalid-argument',
-      `effect(${show(name)}, …) works inside the call of a workflow, where it is recorded; here there is none.`,
-    )
+const quietMs = 2_000
+
+/** The door of a run that works: first this run's own record, then that of the run it borrows from, then the world. */
+export class LiveDoor implements Door {
+  readonly rule: KeyRule
+  readonly #options: LiveDoorOptions
+  readonly #claims: Claims
+  readonly #defined = new Set<string>()
+  readonly #external = new Set<Promise<Passed>>()
+  #journal: Journal | undefined
+  #lender: Promise<Lender> | undefined
+  /** Counts whatever passes, so that somebody who waits knows whether the run still moves. */
+  #moves = 0
+
+  constructor(options: LiveDoorOptions) {
+    this.#options = options
+    this.rule = options.record?.rule ?? 2
+    this.#claims = new Claims(options.record)
   }
-  return effectIn(context, name, request, work, options)
+
+  pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
+    const passing = this.#pass(given, perform)
+    if (given.rule !== 'external') return passing
+    this.#external.add(passing)
+    const gone = () => void this.#external.delete(passing)
+    passing.then(gone, gone)
+    return passing
+  }
+
+  async quiet(): Promise<void> {
+    while (this.#external.size > 0) await Promise.allSettled(this.#external)
+  }
+
+  async #pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
+    this.#moves++
+    const opened = this.#options.open()
+    const journal = opened instanceof Promise ? await opened : opened
+    this.#journal = journal
+    const asked = cleaned(this.rule === 1 ? inFirstRule(given) : given, journal.store)
+    const key = keyOf(asked, this.rule)
+    const { record } = this.#options
+    const { occurrence, moved } = this.#claims.take(key, askerOf(asked))
+    if (moved && record) journal.note(record.claim(moved, askerOf(asked)))
+    const known = record?.find(key, occurrence)
+    const outcome = outcomeIn(known)
+    const lending = asked.own ? undefined : this.#lending()
+    const lender = lending && (await lending)
+    // What this run has on record counts as lent too: the next of its kind is another one.
+    const loan = lender?.take(given, key, occurrence, this.rule, journal.store)
+    if (outcome && !(outcome.error !== undefined && this.#options.retries)) {
+      this.#claims.settle({ key, occurrence })
+      loan?.settle()
+      return { ...servedFrom(known, outcome), id: known && askedIn(known).id }
+    }
+    const lent = known ? undefined : await loan?.outcome(asked)
+    const at = { key, occurrence }
+    const written = recordOf(asked, at, this.rule, lent && lender?.record.run)
+    const { id } = written
+    const entry = {
+      key: known ? (outcome ? nextKey(known.key) : known.key) : key,
+      occurrence,
+      kind: asked.kind,
+      request: written as unknown as Json,
+    }
+    if (lent) {
+      loan?.settle()
+      journal.note(entry)
+      // It is on this run's record from now on, whenever it happened.
+      const taken = { ...lent, at: Date.now() }
+      journal.conclude(entry, taken as unknown as Json)
+      return { ...taken, isRecorded: true, id }
+    }
+    if (record && !known && asked.rule === 'external') await this.#checkUnclaimed(asked, entry)
+    const intending = asked.light ? undefined : journal.intend(entry)
+    if (intending) await intending
+    // What is begun again was begun then, and so was what it begins with.
+    if ((!known || outcome) && !asked.light) clock().live()
+    const started = performance.now()
+    const ended = await perform({ ...at, begun: outcome ? undefined : known })
+    this.#moves++
+    const ms = Math.round((performance.now() - started) * 1000) / 1000
+    const kept = journal.store.clean({
+      ...ended,
+      ms,
+      at: Date.now(),
+    } as unknown as Json) as unknown as Outcome
+    if (!asked.light) clock().live()
+    if (asked.anybody) {
+      const stands = (await journal.settle(entry, kept as unknown as Json)) as unknown as Outcome
+      return { ...stands, isRecorded: false, id: known ? askedIn(known).id : id }
+    }
+    if (asked.light) journal.note(entry)
+    journal.conclude(entry, kept as unknown as Json)
+    if (asked.urgent) await journal.settled()
+    return { ...kept, isRecorded: false, id }
+  }
+
+  recall(asked: Asked): Outcome | undefined {
+    const { record } = this.#options
+    if (record === undefined) return undefined
+    const outcome = recalled(asked, record, this.#claims)
+    return outcome?.error !== undefined && this.#options.retries ? undefined : outcome
+  }
+
+  define(digest: string, value: () => Json): void {
+    if (this.#defined.has(digest)) return
+    this.#defined.add(digest)
+    const write = (journal: Journal) =>
+      journal.note({ key: digest, occurrence: 0, kind: definition, request: value() })
+    try {
+      const opened = this.#journal ?? this.#options.open()
+      if (opened instanceof Promise) opened.then(write, () => {})
+      else write(opened)
+    } catch {
+      // A run that is over: whatever is asked next says so.
+    }
+  }
+
+  #lending(): Promise<Lender> | undefined {
+    this.#lender ??= this.#options.lender?.().then(record => new Lender(record))
+    return this.#lender
+  }
+
+  /**
+   * The net under all that finds entries again: what is about to happen may be what is on record and nobody has asked for. It waits until that was
+   * asked for after all, or the run has come to a rest without it; then a person has to look.
+   */
+  async #checkUnclaimed(asked: Asked, { key, occurrence, kind, request }: NewDoubt): Promise<void> {
+    const { allowed, onDoubt } = this.#options
+    if (onDoubt === undefined || allowed?.has(nameOf({ key, occurrence }))) return
+    const find = () => this.#claims.unclaimed(kind, toolIn(asked.request), asked.by)
+    let moves = this.#moves
+    let since = performance.now()
+    for (;;) {
+      const unclaimed = find()
+      if (unclaimed.length === 0) return
+      if (asked.isCancelled?.()) throw new RathError('cancelled', `${kind} of ${asked.by} was cancelled.`)
+      if (moves !== this.#moves) {
+        moves = this.#moves
+        since = performance.now()
+      } else if (performance.now() - since >= quietMs)
+        throw onDoubt({ key, occurrence, kind, asked: request as unknown as AskedRecord, unclaimed })
+      await new Promise(resolve => setTimeout(resolve, 10))
+    }
+  }
 }
 
-/** Kinds that the runtime has for itself. */
-const reserved = new Set([
-  'model',
-  'tool',
-  'approval',
-  'policy',
-  'memory',
-  'merge',
-  'first',
-  'budget',
-  'definition',
-])
+type NewDoubt = Pick<JournalEntry, 'key' | 'occurrence' | 'kind' | 'request'>
 
-async function effectIn<T>(
-  context: RunContext,
-  name: string,
-  request: Json,
-  work: () => T | Promise<T>,
-  { effect: rule = 'external', session = context.input, files = false }: EffectOptions,
-  draw?: { readonly firstRequest: Json },
-): Promise<T> {
-  if (typeof name !== 'string' || name === '' || reserved.has(name)) {
-    throw new RathError(
-      'invalid-argument',
-      `An effect is named by a text of your own, such as 'send-mail', not ${show(name)}.`,
-    )
+/** The run that another one borrows from. */
+class Lender {
+  readonly record: RunRecord
+  readonly #claims: Claims
+  /** What is done inside an effect here, and inside which one it was done there. */
+  readonly #inside = new Map<string, string>()
+
+  constructor(record: RunRecord) {
+    this.record = record
+    this.#claims = new Claims(record, true)
   }
-  checkEffect(rule, name)
-  const light = draw !== undefined
-  const isRepeatable = rule !== 'external' && rule !== 'workspace'
-  const { places } = context.runtime
-  const look = async () =>
-    session?.placement
-      ? await places.look({ session, run: context.runId, signal: context.signal })
-      : undefined
-  let cause: unknown
-  const passed = await underWay(context, () =>
-    context.run.door.pass(
-      {
-        kind: name,
-        session: session as Session,
-        request: toJson(request, 'request'),
-        ...draw,
-        sample: scopeIn(context).sample,
-        rule,
-        by: context.by,
-        urgent: !light,
-        light,
-        isCancelled: () => context.aborted,
-        borrow: async outcome => {
-          const { sees } = outcome
-          const [seen] = sees ?? []
-          if (seen === undefined) return files ? undefined : outcome
-          return seen.op === 'tree' && seen.is !== null && seen.is === (await look()) ? outcome : undefined
-        },
+
+  /** Takes the entry that answers to an effect of the run that borrows. */
+  take(given: Asked, key: string, occurrence: number, rule: KeyRule, store: Store): Loan {
+    const { record } = this
+    const asked = record.rule === 1 ? cleaned(inFirstRule(given), store) : given
+    const there = record.rule === rule ? key : keyOf(cleaned(asked, store), record.rule)
+    const claim = this.#claims.take(there, this.#askerThere(asked))
+    const entry = record.find(there, claim.occurrence)
+    this.#inside.set(insideOf({ key, occurrence }), insideOf({ key: there, occurrence: claim.occurrence }))
+    return {
+      settle: () => entry && this.#claims.settle(entry),
+      outcome: async asking => {
+        const outcome = outcomeIn(entry)
+        // Only what went well is borrowed.
+        if (outcome === undefined || outcome.error !== undefined) return undefined
+        return asking.borrow ? asking.borrow(outcome, record) : outcome
       },
-      async at => {
-        try {
-          const tree = files ? ((await look()) ?? null) : undefined
-          let isSeen = false
-          const working = runInEffect(context, insideOf(at), () =>
-            watchInside(context, undefined, async () => {
-              const result = await work()
-              isSeen = filesWereSeen()
-              return result
-            }),
-          )
-          // A call that is cancelled does not wait for what can be done again; of the rest it has to know how it ends.
-          const { result, inside } = await (isRepeatable && !light
-            ? untilAbort(working, context.signal)
-            : working)
-          const value = result === undefined ? null : toJson(result, `the result of ${name}`)
-          const known = hasAny(inside) ? { inside } : {}
-          if (tree === undefined && !isSeen) return { value, ...known }
-          return { value, ...known, sees: [{ op: 'tree', is: tree ?? null }] }
-        } catch (error) {
-          if (context.aborted || stopsRun(error)) throw error
-          cause = error
-          return { error: failureOf(error) }
-        }
-      },
-    ),
-  )
-  if (passed.sees) sawFiles()
-  if (passed.isRecorded) spendInside(passed.inside?.usage)
-  if (!light) notesIn(context).push(...effectChunks(name, request, rule, passed, context))
-  if (passed.error !== undefined) throw cause ?? errorOf(passed.error)
-  return passed.value as T
+    }
+  }
+
+  #askerThere(asked: Asked): Asker {
+    const asker = askerOf(asked)
+    return { ...asker, inside: this.#inside.get(asker.inside) ?? asker.inside }
+  }
 }
 
-/** What an effect leaves on the record of the call that made it. */
-function effectChunks(
-  name: string,
-  request: Json,
-  rule: Effect,
-  passed: Passed,
-  context: RunContext,
-): ChunkInput[] {
-  const { value, error, at, ms, inside = {} } = passed
-  const { code, message } = (error ?? {}) as { code?: string; message?: string }
-  const callId = callAround(context)
-  const { sessions, usage, notes = [] } = inside
-  return [
-    ...notes,
-    {
-      kind: 'effect',
-      by: context.by,
-      name,
-      request,
-      outcome:
-        error === undefined
-          ? { kind: 'value', value: value as Json }
-          : { kind: 'error', error: code ?? 'run-failed', message: message ?? '' },
-      effect: rule,
-      ...(at !== undefined && { began: Math.round(at - (ms ?? 0)) }),
-      ...(ms !== undefined && { durationMs: ms }),
-      ...(callId !== undefined && { callId }),
-      ...(sessions && { sessions }),
-      ...(usage && { usage }),
-    },
-  ]
+interface Loan {
+  /** It was used, or what answers to it here was. */
+  settle(): void
+  /** What may be used of it. */
+  outcome(asked: Asked): Promise<Outcome | undefined>
 }
 
-function hasAny(inside: Inside): boolean {
-  return Object.keys(inside).length > 0
+/** An outcome on record, with when it was given. */
+export function servedFrom(entry: JournalEntry | undefined, outcome: Outcome): Passed {
+  const at = outcome.at ?? entry?.concludedAt
+  clock().served(at)
+  return { ...outcome, ...(at !== undefined && { at }), isRecorded: true }
 }
 
-function checkEffect(rule: unknown, name: string): void {
-  if (effects.includes(rule)) return
-  throw new RathError(
-    'invalid-argument',
-    `The effect of ${show(name)} must be one of ${effects.join(', ')}, not ${show(rule)}.`,
-  )
+/** What is asked, as it may be written: a resumed run has no more than that. */
+export function cleaned(asked: Asked, store: Store): Asked {
+  const session = store.clean(asked.session)
+  const request = store.clean(asked.request)
+  if (request !== asked.request) return { ...asked, session, request, text: undefined }
+  return session === asked.session ? asked : { ...asked, session }
 }
 
-/** Made for a `forward`, which may take what it needs out of it: every member works by itself. */
-export class CallForwardContext implements ForwardContext {
-  readonly #context: RunContext
+/** What a record has for whoever asks: with the end of somebody else's work nothing is said about theirs. */
+export function recalled(asked: Asked, record: RunRecord, claims: Claims): Outcome | undefined {
+  const key = keyOf(asked, record.rule)
+  const occurrence = claims.own(key, askerOf(asked))
+  return occurrence === undefined ? undefined : outcomeIn(record.find(key, occurrence))
+}
 
-  constructor(context: RunContext) {
-    this.#context = context
-  }
+/** Something that failed, as the journal keeps it, and back. */
+export function failureOf(thrown: unknown): Json {
+  const error = toRathError(thrown)
+  const { code, message, data } = error
+  return error === thrown ? { code, message, data } : { code, message }
+}
 
-  get signal(): AbortSignal {
-    return this.#context.signal
-  }
-
-  get effect(): ForwardContext['effect'] {
-    return (name, request, work, options = {}) => effectIn(this.#context, name, request, work, options)
-  }
-
-  get now(): ForwardContext['now'] {
-    return name => this.#draw('now', name, Date.now)
-  }
-
-  get random(): ForwardContext['random'] {
-    return name => this.#draw('random', name, Math.random)
-  }
-
-  get id(): ForwardContext['id'] {
-    return name => this.#draw('id', name, newId)
-  }
-
-  get fetch(): ForwardContext['fetch'] {
-    return (url, init = {}) =>
-      recordedFetch(
-        url,
-        { ...init, signal: init.signal ?? this.signal },
-        (request, work, rule) => effectIn(this.#context, 'fetch', request, work, { effect: rule }),
-        async body => {
-          const given = { data: toBase64(body) }
-          const clean = (await this.#context.runtime.store).clean(given)
-          return clean === given ? body : fromBase64(clean.data)
-        },
-      )
-  }
-
-  #draw<T extends number | string>(kind: string, name: unknown, make: () => T): Promise<T> {
-    // It may be handed to somebody who calls it with arguments of their own, such as `map`.
-    const own = typeof name === 'string' ? { name } : {}
-    const draw = scopeIn(this.#context).drawOf(JSON.stringify([kind, own]))
-    const request = { ...own, draw }
-    return effectIn(this.#context, kind, request, () => make(), { effect: 'pure' }, { firstRequest: {} })
-  }
+export function errorOf(failure: Json): RathError {
+  const { code, message, data } = failure as unknown as Pick<RathError, 'code' | 'message' | 'data'>
+  return new RathError(code, message, data ? { data } : {})
 }

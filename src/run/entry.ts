@@ -1,11 +1,10 @@
-import { type Digest, sha256 } from '../base/digest.ts'
+import { type Digest, digestOf, sha256 } from '../base/digest.ts'
 import { canonicalJson, type Json, type JsonObject } from '../base/json.ts'
 import type { ModelAnswer } from '../model/spec.ts'
 import { firstState } from '../session/first-state.ts'
-import type { Session } from '../session/session.ts'
-import { valueFrom } from '../session/session.ts'
+import { type Session, valueFrom } from '../session/session.ts'
 import { addUsage, completeUsage, noUsage, type Usage } from '../session/usage.ts'
-import type { JournalEntry } from '../store/spec.ts'
+import type { JournalEntry, Store } from '../store/spec.ts'
 import type { Effect } from '../tool/spec.ts'
 import type { Inside } from './inside.ts'
 
@@ -229,4 +228,24 @@ export function sessionsMade(entries: readonly JournalEntry[]): Map<string, numb
     if (typeof session === 'string') made.set(session, Math.max(occurrence, made.get(session) ?? 0))
   }
   return made
+}
+
+const known = new WeakMap<Store, WeakMap<object, Digest>>()
+
+/**
+ * The digest of something a request names, without the secrets in it: keys are changed from time to time, and what is keyed by the digest
+ * stays the same. Made once for each object.
+ */
+export function cleanDigest(value: object, store: Store): Digest {
+  let digests = known.get(store)
+  if (digests === undefined) {
+    digests = new WeakMap()
+    known.set(store, digests)
+  }
+  let digest = digests.get(value)
+  if (digest === undefined) {
+    digest = digestOf(store.clean(value as Json))
+    digests.set(value, digest)
+  }
+  return digest
 }

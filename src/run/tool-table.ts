@@ -2,7 +2,7 @@ import type { Store } from '../store/spec.ts'
 import { readToolResult } from '../tool/big-output.ts'
 import type { Tool } from '../tool/spec.ts'
 import type { Tools } from './ask.ts'
-import { cleanDigest } from './clean-digest.ts'
+import { cleanDigest } from './entry.ts'
 
 /** A long result is shown to the model head and tail; with this tool it reads the rest. */
 export function withReader(tools: ReadonlyMap<string, Tool>): ReadonlyMap<string, Tool> {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { version } from '../../src/base/version.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
-import { effect, type ForwardContext } from '../../src/run/effect.ts'
+import { effect, type ForwardContext } from '../../src/run/forward.ts'
 import { createRuntime } from '../../src/run/runtime.ts'
 import type { Session } from '../../src/session/session.ts'
 import { openStore } from '../../src/store/open.ts'

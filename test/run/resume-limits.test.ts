@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Workflow } from '../../src/flow/workflow.ts'
-import { effect } from '../../src/run/effect.ts'
+import { effect } from '../../src/run/forward.ts'
 import type { Session } from '../../src/session/session.ts'
 import { policy } from '../../src/tool/policy/policy.ts'
 import { calls, counted, elsewhere, fresh, say } from './journal/make.ts'

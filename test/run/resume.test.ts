@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { RathError } from '../../src/base/errors.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
-import { effect } from '../../src/run/effect.ts'
+import { effect } from '../../src/run/forward.ts'
 import { Journal } from '../../src/run/journal.ts'
 import type { Session } from '../../src/session/session.ts'
 import type { Tool } from '../../src/tool/spec.ts'

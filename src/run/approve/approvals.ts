@@ -12,9 +12,8 @@ import {
   type GivenDecision,
 } from '../../tool/approval.ts'
 import { isBuiltinTool } from '../../tool/builtin/builtin-tools.ts'
-import { cleanDigest } from '../clean-digest.ts'
 import { emit, type RunContext } from '../context.ts'
-import { askedIn, type EntryName, type Lending, type Outcome, stateIn } from '../entry.ts'
+import { askedIn, cleanDigest, type EntryName, type Lending, type Outcome, stateIn } from '../entry.ts'
 import type { OpenApproval } from '../run.ts'
 import { scopeIn } from '../scope.ts'
 import { argumentsDigest, factsIn } from './approval-facts.ts'

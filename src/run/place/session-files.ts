@@ -5,7 +5,7 @@ import { labelsOf } from '../../session/branch.ts'
 import { type JoinedFiles, type JoinRequest, provideFiles } from '../../session/files.ts'
 import type { Session } from '../../session/session.ts'
 import { type Around, currentCall } from '../around.ts'
-import { errorOf, failureOf } from '../door.ts'
+import { errorOf, failureOf } from '../effect.ts'
 import { scopeIn } from '../scope.ts'
 import type { Places } from './places.ts'
 

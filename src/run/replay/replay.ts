@@ -7,7 +7,7 @@ import type { JournalEntry, RunStatus, Store } from '../../store/spec.ts'
 import { policy } from '../../tool/policy/policy.ts'
 import type { ToolRecord } from '../../tool/tool-record.ts'
 import { approvalIn } from '../approve/approval-facts.ts'
-import { cleaned, type Door, type Passed, type Place, recalled } from '../door.ts'
+import { cleaned, type Door, type Passed, type Place, recalled } from '../effect.ts'
 import {
   type Asked,
   askedIn,

@@ -1,7 +1,7 @@
 import { Agent } from '../../../src/flow/agent.ts'
 import { Parallel } from '../../../src/flow/parallel.ts'
 import { Workflow } from '../../../src/flow/workflow.ts'
-import type { ForwardContext } from '../../../src/run/effect.ts'
+import type { ForwardContext } from '../../../src/run/forward.ts'
 import type { Session } from '../../../src/session/session.ts'
 import { type Answer, scripted } from '../../../src/testing/scripted.ts'
 import { tool } from '../../../src/tool/tool.ts'
