@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
+import { version } from '../base/version.ts'
 import { commands } from './commands.ts'
 import { report, UsageError } from './errors.ts'
 import { exit } from './exit.ts'
@@ -29,7 +29,7 @@ async function programFor(
 ): Promise<Command> {
   const program = new Command('rath')
     .description('Runs, sessions and what became of them.')
-    .version(packageVersion(), '-V, --version', 'print the version')
+    .version(version, '-V, --version', 'print the version')
     .helpCommand('help [command]', 'show how a command is used')
     .helpOption('-h, --help', 'show how it is used')
     .exitOverride()
@@ -84,8 +84,4 @@ function nameAndArguments(command: Command): string {
 
 function sentence(summary: string): string {
   return `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`
-}
-
-function packageVersion(): string {
-  return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
 }

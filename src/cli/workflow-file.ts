@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, resolve } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { pathToFileURL } from 'node:url'
 import { show } from '../base/errors.ts'
 import { Workflow } from '../flow/workflow.ts'
 import type { ModelLike } from '../model/resolve.ts'
@@ -66,7 +66,7 @@ function isAiModel(value: unknown): boolean {
 
 /** A file that loads another copy of openrath makes workflows that this one does not know. */
 function checkInstallation(path: string): void {
-  const ours = realpathSync(fileURLToPath(new URL('../../package.json', import.meta.url)))
+  const ours = realpathSync(createRequire(import.meta.url).resolve('openrath/package.json'))
   let theirs: string
   try {
     theirs = realpathSync(createRequire(path).resolve('openrath/package.json'))

@@ -14,7 +14,9 @@ export type DemoModels = Readonly<
 >
 
 /** Where a run of it is found again. */
-export const workflowFile = fileURLToPath(import.meta.url)
+export const workflowFile = fileURLToPath(
+  import.meta.url.endsWith('.ts') ? import.meta.url : new URL('../demo/workflow.js', import.meta.url),
+)
 
 const mostTurns = 6
 

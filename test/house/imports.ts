@@ -4,23 +4,25 @@ export interface Import {
   readonly specifier: string
   /** Gone after the build. `import { type A }` is not: it stays behind as an import for side effects. */
   readonly typeOnly: boolean
+  /** With `import()`. */
+  readonly isLater: boolean
 }
 
 /** Every module that a file names: static and dynamic imports, re-exports, and `import()` types. */
 export function importsOf(path: string, code: string): Import[] {
   const found: Import[] = []
-  const add = (source: { type: string } | null, typeOnly: boolean) => {
+  const add = (source: { type: string } | null, typeOnly: boolean, isLater = false) => {
     if (source === null) return
     if (isFileAddress(source)) return
     // A computed specifier cannot be checked, so it must not be there.
     if (source.type !== 'Literal') throw new Error(`${path}: import() takes a literal specifier`)
-    found.push({ specifier: String((source as { value?: unknown }).value), typeOnly })
+    found.push({ specifier: String((source as { value?: unknown }).value), typeOnly, isLater })
   }
   new Visitor({
     ImportDeclaration: node => add(node.source, node.importKind === 'type'),
     ExportNamedDeclaration: node => add(node.source, node.exportKind === 'type'),
     ExportAllDeclaration: node => add(node.source, node.exportKind === 'type'),
-    ImportExpression: node => add(node.source, false),
+    ImportExpression: node => add(node.source, false, true),
     TSImportType: node => add(node.source, true),
   }).visit(parsed(path, code))
   return found
@@ -28,9 +30,7 @@ export function importsOf(path: string, code: string): Import[] {
 
 /** `import(pathToFileURL(path).href)` loads a file that somebody named, and none of the package. */
 function isFileAddress(source: { type: string }): boolean {
-  const { callee, arguments: given, object, property } = source as Expression
-  // In the build, TypeScript looks at what is computed once more.
-  if (callee?.name === '__rewriteRelativeImportExtension' && given?.[0]) return isFileAddress(given[0])
+  const { object, property } = source as Expression
   return object?.callee?.name === 'pathToFileURL' && property?.name === 'href'
 }
 

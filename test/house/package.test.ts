@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import { builtinModules } from 'node:module'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { writtenPages } from '../../docs/.vitepress/pages.ts'
 import { version } from '../../src/base/version.ts'
@@ -43,14 +43,37 @@ test('every index file is a door: only what the exports map names has one', () =
   expect(built).toEqual(exported.sort())
 })
 
-test('dist holds exactly what src gives: script, types and their maps', () => {
+test('dist holds the types of each file in src, and code that something in it loads, with a map', () => {
   // Types that a package does not bring are for the compiler alone.
   const sources = filesUnder('src', '.ts').filter(path => !path.endsWith('.d.ts'))
-  const expected = sources.flatMap(path => {
-    const stem = path.replace(/\.ts$/, '')
-    return ['.d.ts', '.d.ts.map', '.js', '.js.map'].map(ending => stem + ending)
-  })
-  expect(filesUnder('dist')).toEqual(expected.sort())
+  expect(filesUnder('dist', '.d.ts')).toEqual(sources.map(path => path.replace(/\.ts$/, '.d.ts')))
+  const code = filesUnder('dist', '.js')
+  const named = [
+    ...entries.map(([, targets]) => targets.default),
+    './dist/cli/main.js',
+    './dist/demo/workflow.js',
+  ]
+  const loaded = new Set(named.map(path => path.replace('./dist/', '')))
+  for (const path of loaded) {
+    for (const { specifier } of importsOf(path, read(`dist/${path}`)))
+      if (specifier.startsWith('.')) loaded.add(join(dirname(path), specifier))
+  }
+  expect(code).toEqual([...loaded].sort())
+  // What only passes on what another file exports has nothing to map.
+  const mapped = code.filter(path => read(`dist/${path}`).includes('sourceMappingURL'))
+  expect(filesUnder('dist')).toEqual(
+    [...filesUnder('dist', '.d.ts'), ...code, ...mapped.map(path => `${path}.map`)].sort(),
+  )
+  expect(mapped).toContain('parts/core.js')
+})
+
+test('a program that imports openrath loads a handful of its files', () => {
+  const loaded = new Set(['index.js'])
+  for (const path of loaded) {
+    for (const { specifier, isLater } of importsOf(path, read(`dist/${path}`)))
+      if (specifier.startsWith('.') && !isLater) loaded.add(join(dirname(path), specifier))
+  }
+  expect(loaded.size).toBeLessThanOrEqual(6)
 })
 
 test('the typechecker reads the same entries from src that users import from dist', () => {
