@@ -65,6 +65,13 @@ export function endsWell(
   return spawnSync(systemProgram(name), args, options).status === 0
 }
 
+/** What a program of the system prints, for those who cannot wait for it in another way; undefined when it fails, or takes five seconds. */
+export function systemOutput(name: string, args: readonly string[]): string | undefined {
+  const options = { env: systemEnvironment(), encoding: 'utf8', timeout: 5000 } as const
+  const { status, stdout } = spawnSync(systemProgram(name), args, options)
+  return status === 0 ? stdout : undefined
+}
+
 /** Where a program of the system lies: an absolute path, looked for once. */
 export function systemProgram(name: string): string {
   const path = findProgram(name)

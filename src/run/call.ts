@@ -5,7 +5,7 @@ import { newId } from '../base/ids.ts'
 import { acceptAltered } from '../session/altered.ts'
 import type { ChunkInput, InsideSession } from '../session/chunk.ts'
 import { type Lineage, lineage, onLane } from '../session/lineage.ts'
-import { freshSession, Session, sessionOf, valueFrom } from '../session/session.ts'
+import { freshSession, Session, sessionOf, valueFrom, withFiles } from '../session/session.ts'
 import { tipAfter } from '../session/value.ts'
 import { checkMade, narrow, type Policy } from '../tool/policy/policy.ts'
 import { currentCall } from './around.ts'
@@ -97,7 +97,8 @@ async function perform(
     session = input instanceof Session ? input : await untilMade(input, context.signal)
     if (context.aborted) throw cancelledError(context.signal)
     // Forks are numbered from the beginning of a call: who else forks this session, and when, is a matter of luck.
-    const given = context.acceptsAltered ? acceptAltered(freshSession(session)) : freshSession(session)
+    const fresh = withFiles(freshSession(session), context.runtime.files)
+    const given = context.acceptsAltered ? acceptAltered(fresh) : fresh
     if (given.id !== session.id) context.comesFrom(given)
     context.input = given.id === session.id ? session : given
     if (isOutermost) run.input = given
@@ -173,10 +174,10 @@ function asOutput(made: unknown, name: string, { out }: RunContext): Session {
 
 function passedOn(made: Session, { out }: Pick<RunContext, 'out'>): Session {
   if (made.id === out.id) return made
-  const { tip, branch, lineage, since } = valueFrom(made)
+  const { tip, branch, lineage, since, files } = valueFrom(made)
   const extras = Object.freeze({ ...out.lineage.extras, result: made.id })
   const from = onLane({ ...out.lineage, extras }, lineage.lane)
-  return sessionOf({ id: out.id, tip, branch, lineage: from, since })
+  return sessionOf({ id: out.id, tip, branch, lineage: from, since, files })
 }
 
 /** A session as a tool result names it. */

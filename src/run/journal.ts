@@ -1,9 +1,8 @@
-import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { RathError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Json, JsonObject } from '../base/json.ts'
-import { hasEnded } from '../base/process.ts'
+import { stateOf, thisMark } from '../base/process.ts'
 import type { Session } from '../session/session.ts'
 import type { CancelRequest, NewEntry, RunChange, RunLog, RunWrite, Store } from '../store/spec.ts'
 import { definition, sessionKey } from './entry.ts'
@@ -229,42 +228,20 @@ function ownedError(cause: RathError): RathError {
   )
 }
 
-let self: string | undefined
 let made = 0
 
 /** A name for one who drives a run: the machine, the process, and which of its drivers. No two are the same. */
 export function newOwner(): string {
-  self ??= `${machine()}/${process.pid}/${newId().slice(-8)}`
   made++
-  return `${self}.${made}`
+  return `${hostname().replaceAll('/', '-')}/${thisMark()}/${newId().slice(-8)}.${made}`
 }
 
-/**
- * Whether an owner is certainly gone: a process of this machine that is no more. Another machine, or a system that cannot tell its process
- * ids from those of a container beside it, has to wait until the lease ends.
- */
+/** Whether an owner is certainly gone. One that cannot be seen from here has to be waited for, until the lease ends. */
 export function isGone(owner: string): boolean {
-  const [host, boot, pid] = owner.split('/')
-  if (boot === '' || `${host}/${boot}` !== machine()) return false
-  // The number may be taken: by that process, by this one, or by another that came later.
-  return Number(pid) === process.pid ? !owner.startsWith(`${self}.`) : hasEnded(Number(pid))
+  return stateOf(processOf(owner)) === 'gone'
 }
 
-/** The number of an owner's process. */
-export function processOf(owner: string): number {
-  return Number(owner.split('/')[2])
-}
-
-/** The host, and what tells its process ids from those of other hosts of this name; empty where nothing does. */
-function machine(): string {
-  return `${hostname().replaceAll('/', '-')}/${boot()}`
-}
-
-function boot(): string {
-  try {
-    const id = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim().slice(0, 8)
-    return `${id}${readlinkSync('/proc/self/ns/pid').replace(/\D/g, '')}`
-  } catch {
-    return ''
-  }
+/** The mark of an owner's process. */
+export function processOf(owner: string): string {
+  return owner.split('/')[1] ?? ''
 }

@@ -3,8 +3,9 @@ import { isPlainObject } from '../base/json.ts'
 import type { MemoryBackend } from '../memory/spec.ts'
 import { foundModel, type ModelLike, type ResolvedModel, resolveLater } from '../model/resolve.ts'
 import type { SandboxBackend } from '../sandbox/spec.ts'
+import type { SessionFiles } from '../session/files.ts'
 import type { SessionGraph } from '../session/graph.ts'
-import type { Session } from '../session/session.ts'
+import { type Session, withFiles } from '../session/session.ts'
 import { createRedactor, type Redactor } from '../store/redact.ts'
 import type { GcOptions, GcReport, RunStore, Store, StoreOptions } from '../store/spec.ts'
 import { openApprovals } from './approve/approval-facts.ts'
@@ -15,7 +16,7 @@ import { usualLease } from './journal.ts'
 import { Memories, type MemoriesOptions } from './memory/memories.ts'
 import { knownSecrets, openStore } from './open-store.ts'
 import { Places } from './place/places.ts'
-import { serveFiles } from './place/session-files.ts'
+import { filesIn } from './place/session-files.ts'
 import { loadRecord } from './replay/record.ts'
 import { type ReplayMode, type ReplayReport, replayRun } from './replay/replay.ts'
 import { type RunReport, reportRun } from './replay/report.ts'
@@ -44,6 +45,8 @@ export interface Runtime extends AsyncDisposable {
   readonly runs: Pick<RunStore, 'get' | 'list' | 'journal'>
   /** The sandboxes of placed sessions; each is opened when a tool first needs it. */
   readonly places: Places
+  /** How sessions that went through this runtime read and join files: those it keeps, not those of another runtime. */
+  readonly files: SessionFiles
   /** The memories of agents; each is opened when first needed. */
   readonly memories: Memories
   /** What names of models stand for in it. */
@@ -140,7 +143,7 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
     ...(options.embed && { embed: options.embed }),
   })
   const models = new Models(options.models)
-  const files = serveFiles(places)
+  const files = filesIn(places)
   let opened: Promise<Store> | undefined
   const open = () => {
     if (opened) return opened
@@ -158,7 +161,6 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
   }
   const close = async () => {
     try {
-      files[Symbol.dispose]()
       await Promise.all([places.close(), memories.close()])
     } finally {
       // A store that was handed in belongs to whoever opened it.
@@ -182,10 +184,11 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
       return opened !== undefined
     },
     get sessions() {
-      return lazySessions(open)
+      return lazySessions(open, files)
     },
     lease,
     places,
+    files,
     memories,
     models,
     get tracing() {
@@ -202,13 +205,13 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
       const setup = begun && { [runSetup]: newRun({ id, reuse, module }, open) }
       return layer(session, { ...rest, ...setup, runtime } as never)
     },
-    resume: async (id, workflow, callOptions) =>
-      resumeRun(id, workflow, {
-        store: await open(),
-        lease,
-        places,
-        options: { ...callOptions, runtime } as object,
-      }),
+    async resume(id, workflow, callOptions) {
+      const given = { ...callOptions, runtime } as object
+      return withFiles(
+        await resumeRun(id, workflow, { store: await open(), lease, places, options: given }),
+        files,
+      )
+    },
     async replay(id, workflow, { mode = 'strict' } = {}) {
       checkMode(mode)
       const recorded = await open()
@@ -267,12 +270,13 @@ function checkMode(mode: unknown): void {
 }
 
 /** The sessions of a store that may not be open yet. */
-function lazySessions(open: () => Promise<Store>): Store['sessions'] {
+function lazySessions(open: () => Promise<Store>, files: SessionFiles): Store['sessions'] {
   const sessions = async () => (await open()).sessions
   return {
-    put: async (session: Session, options) => (await sessions()).put(session, options),
+    put: async (session: Session, options) =>
+      withFiles(await (await sessions()).put(session, options), files),
     append: async (id, chunks, options) => (await sessions()).append(id, chunks, options),
-    get: async name => (await sessions()).get(name),
+    get: async name => withFiles(await (await sessions()).get(name), files),
     row: async name => (await sessions()).row(name),
     chunks: async (name, from) => (await sessions()).chunks(name, from),
     list: async filter => (await sessions()).list(filter),

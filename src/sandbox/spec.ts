@@ -34,8 +34,11 @@ export interface SandboxBackend {
   ): Promise<Sandbox>
   /** Finds a sandbox again that another process left open, by its `id`. `sandbox-unavailable` when it is gone. */
   attach?(id: string, options?: { readonly signal?: AbortSignal }): Promise<Sandbox>
-  /** Ends what a process of this machine left running that is no more, by its number. Backends have it whose commands can outlive the process. */
-  endLeftBy?(process: number): Promise<void>
+  /**
+   * Ends what a process of this machine left running that is no more. `process` is its mark, which tells it from another that has its number by
+   * now. Backends have it whose commands can outlive the process.
+   */
+  endLeftBy?(process: string): Promise<void>
 }
 
 /** A folder of this machine that a workspace lies in. */

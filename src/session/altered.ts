@@ -70,6 +70,7 @@ export function acceptAltered(session: Session): Session {
     tip: tipAfter({ ...value, tip }, [note], at),
     branch: value.branch,
     lineage: lineage('accept', parents, { at, extras: { altered: value.id } }, lane),
+    files: value.files,
   })
 }
 

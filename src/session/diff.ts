@@ -2,7 +2,7 @@ import type { Digest } from '../base/digest.ts'
 import { commonAncestor } from './ancestor.ts'
 import { chunksFrom, foldAt, lengthOf } from './chain.ts'
 import type { Chunk, FileChange } from './chunk.ts'
-import { sessionFiles } from './files.ts'
+import type { SessionFiles } from './files.ts'
 import { baseTree } from './join-files.ts'
 import type { SessionValue, Side } from './value.ts'
 
@@ -28,7 +28,11 @@ export async function diff(a: SessionValue, b: SessionValue): Promise<SessionDif
   const sideOf = (value: SessionValue): Side => ({ value, chunks: chunksFrom(value.tip, lengthOf(base)) })
   const sides = [sideOf(a), sideOf(b)] as const
   const from = baseTree(base, sides)
-  const files = await Promise.all([filesOf(sides[0], from, 'ours'), filesOf(sides[1], from, 'theirs')])
+  const port = a.files ?? b.files
+  const files = await Promise.all([
+    filesOf(sides[0], from, 'ours', port),
+    filesOf(sides[1], from, 'theirs', port),
+  ])
   return {
     ancestor: base?.id,
     shared: lengthOf(base),
@@ -42,9 +46,9 @@ async function filesOf(
   side: Side,
   from: Digest | undefined,
   name: ChangedFile['side'],
+  files: SessionFiles | undefined,
 ): Promise<ChangedFile[]> {
   const tree = foldAt(side.value.tip).tree
-  const files = sessionFiles()
   const changes =
     files && from !== undefined && tree !== undefined
       ? await files.changes(from, tree)

@@ -5,8 +5,8 @@ import type { WorkedIn } from './fold.ts'
 import type { Lane } from './lane.ts'
 
 /**
- * What a session needs done with files, which this layer cannot do itself: it is pure and runs in a browser. The layer that opens sandboxes
- * provides it.
+ * What a session needs done with files, which this layer cannot do itself: it is pure and runs in a browser. The runtime that a session went
+ * through hands it down with the session, and whatever is made of the session keeps it.
  */
 export interface SessionFiles {
   /**
@@ -71,15 +71,4 @@ export function checkOnConflict(onConflict: OnConflict = 'refuse', what: string)
     'invalid-argument',
     `${what}: onConflict is 'refuse', 'ours', 'theirs', 'markers' or a function, not ${show(onConflict)}.`,
   )
-}
-
-let provided: SessionFiles | undefined
-
-/** Called by the layer that has them. */
-export function provideFiles(files: SessionFiles | undefined): void {
-  provided = files
-}
-
-export function sessionFiles(): SessionFiles | undefined {
-  return provided
 }

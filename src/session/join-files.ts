@@ -2,7 +2,7 @@ import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
 import { foldAt } from './chain.ts'
 import type { Chunk } from './chunk.ts'
-import { type JoinedFiles, type OnConflict, sessionFiles } from './files.ts'
+import type { JoinedFiles, OnConflict } from './files.ts'
 import { type Lane, rootLane } from './lane.ts'
 import type { Side } from './value.ts'
 
@@ -20,7 +20,7 @@ export async function joinFiles(
     return tree === undefined ? [] : [{ tree, branch: value.branch, lane: value.lineage.lane ?? rootLane }]
   })
   if (known.length === 0) return {}
-  const files = sessionFiles()
+  const files = sides.map(({ value }) => value.files).find(port => port !== undefined)
   if (files === undefined) return { tree: treeWithoutFiles(shared ?? found, known) }
   const placed = sides.map(({ value }) => foldAt(value.tip).placement).find(chunk => chunk !== undefined)
   const worked = sides.map(({ value }) => foldAt(value.tip).folder).find(folder => folder !== undefined)
@@ -58,6 +58,6 @@ function treeWithoutFiles(base: Digest | undefined, sides: readonly { readonly t
   if (tree !== undefined && others.length === 0) return tree
   throw new RathError(
     'merge-conflict',
-    "These sessions changed their files differently, and here files cannot be read. Merge them where openrath runs, or with policy 'ours' or 'theirs'.",
+    "These sessions changed their files differently, and went through no runtime that could read them. Get them from one, with runtime.sessions.get(id), or merge with policy 'ours' or 'theirs'.",
   )
 }

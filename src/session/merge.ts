@@ -81,7 +81,8 @@ export async function merge(
     from.at,
   )
   const tip = linkAll(joined, [record], branch)
-  return { id: newId(), tip, branch, lineage: from, since: ours.since }
+  const port = values.map(value => value.files).find(one => one !== undefined)
+  return { id: newId(), tip, branch, lineage: from, since: ours.since, files: port }
 }
 
 /** The sides whose files count. */

@@ -6,7 +6,7 @@ import { foldAt, lengthOf } from './chain.ts'
 import type { Chunk, ChunkInput } from './chunk.ts'
 import { ChunkList } from './chunk-list.ts'
 import { diff, type SessionDiff } from './diff.ts'
-import { checkOnConflict, type OnConflict } from './files.ts'
+import { checkOnConflict, type OnConflict, type SessionFiles } from './files.ts'
 import { type ReadOptions, readSession } from './jsonl/read.ts'
 import { writeSession } from './jsonl/write.ts'
 import { checkOptions, type Lineage, type OperationOptions, shown } from './lineage.ts'
@@ -307,6 +307,12 @@ export function sessionOf(value: SessionValue, damage?: VerificationProblem): Se
 /** For the layers above: the same session as another object, whose forks are numbered from the beginning. */
 export function freshSession(session: Session): Session {
   return again(session)
+}
+
+/** For the layers above: the same session, whose files are read and joined this way from here on. */
+export function withFiles(session: Session, files: SessionFiles): Session {
+  const value = unwrap(session)
+  return value.files === files ? session : wrap({ ...value, files }, damageIn(session))
 }
 
 /** For the layers above: what was wrong with the file that a session was read from. */

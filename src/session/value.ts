@@ -13,6 +13,7 @@ import {
   previousOf,
 } from './chain.ts'
 import type { Chunk, ChunkBody, ChunkInput } from './chunk.ts'
+import type { SessionFiles } from './files.ts'
 import { identityOf } from './identity.ts'
 import { laneOff, placedOn, rootLane } from './lane.ts'
 import { appendedTo, type Lineage, lineage, type OperationOptions } from './lineage.ts'
@@ -27,6 +28,8 @@ export interface SessionValue {
   readonly lineage: Lineage
   /** The nearest session, itself or before it, that may have been kept: created, read, or made by a call. */
   readonly since?: string | undefined
+  /** How its files are read and joined, once it went through a runtime. No part of the record. */
+  readonly files?: SessionFiles | undefined
 }
 
 /** One of several sessions that are looked at together, with the chunks it has of its own. */
@@ -54,7 +57,7 @@ export function append(
     ? lineage('append', [value.id], options, lane, since)
     : appendedTo(value.id, lane, since)
   const tip = tipAfter(value, inputs, from.at)
-  return { id: newId(), tip, branch: value.branch, lineage: from, since: value.since }
+  return { id: newId(), tip, branch: value.branch, lineage: from, since: value.since, files: value.files }
 }
 
 /** Adds a chunk of another history. For merges the two are one chunk: kept once, and its cost counted once. */
@@ -63,7 +66,7 @@ export function appendCopy(value: SessionValue, chunk: Chunk): SessionValue {
   const copy = withField(body as ChunkBody, { origin: identityOf(chunk) })
   const tip = copyOf(chunk, linkOn(value.tip, copy, value.branch))
   const from = appendedTo(value.id, value.lineage.lane, sinceOf(value))
-  return { id: newId(), tip, branch: value.branch, lineage: from, since: value.since }
+  return { id: newId(), tip, branch: value.branch, lineage: from, since: value.since, files: value.files }
 }
 
 /** The last chunk of a value to which these are added. */

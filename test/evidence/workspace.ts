@@ -5,8 +5,8 @@ import { changesBetween } from '../../src/sandbox/workspace/changes.ts'
 import { mergeTrees } from '../../src/sandbox/workspace/merge.ts'
 import { ObjectStore } from '../../src/sandbox/workspace/objects.ts'
 import { Workspace } from '../../src/sandbox/workspace/workspace.ts'
-import { provideFiles } from '../../src/session/files.ts'
-import type { Session } from '../../src/session/session.ts'
+import type { SessionFiles } from '../../src/session/files.ts'
+import { type Session, withFiles } from '../../src/session/session.ts'
 
 export type Files = Readonly<Record<string, string>>
 
@@ -23,19 +23,20 @@ export class TestFiles implements AsyncDisposable {
 
   static async make(): Promise<TestFiles> {
     const root = await mkdtemp(join(tmpdir(), 'openrath-evidence-'))
-    const files = new TestFiles(root, await ObjectStore.open(join(root, 'objects')))
-    provideFiles({
-      changes: (from, to) => changesBetween(files.objects, from, to),
-      join: async ({ base, found, sides }) => {
-        const [ours, ...theirs] = sides.map(side => side.tree) as [string, ...string[]]
-        const joined = await mergeTrees(files.objects, base ?? found ?? ours, ours, theirs, {
-          settle: 'markers',
-        })
-        const conflicts = joined.settled.map(({ path, kind }) => ({ path, kind, settled: 'markers' }))
-        return { tree: joined.tree as string, conflicts }
-      },
-    })
-    return files
+    return new TestFiles(root, await ObjectStore.open(join(root, 'objects')))
+  }
+
+  /** How sessions whose calls are made here read and join them. */
+  readonly port: SessionFiles = {
+    changes: (from, to) => changesBetween(this.objects, from, to),
+    join: async ({ base, found, sides }) => {
+      const [ours, ...theirs] = sides.map(side => side.tree) as [string, ...string[]]
+      const joined = await mergeTrees(this.objects, base ?? found ?? ours, ours, theirs, {
+        settle: 'markers',
+      })
+      const conflicts = joined.settled.map(({ path, kind }) => ({ path, kind, settled: 'markers' }))
+      return { tree: joined.tree as string, conflicts }
+    },
   }
 
   /** The tree of these files. */
@@ -56,7 +57,7 @@ export class TestFiles implements AsyncDisposable {
     const [from, to] = [await this.tree(before), await this.tree(after)]
     const id = `call-${++this.#calls}`
     const files = await changesBetween(this.objects, from, to)
-    return session.append(
+    return withFiles(session, this.port).append(
       { kind: 'assistant', toolCalls: [{ id, name: 'edit', args: {} }], by, model: `model-of-${by}` },
       {
         kind: 'tool-result',
@@ -72,7 +73,6 @@ export class TestFiles implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    provideFiles(undefined)
     this.objects.close()
     await rm(this.root, { recursive: true })
   }

@@ -259,3 +259,27 @@ describe('branches', () => {
     expect(existsSync(join(project(), 'a.txt'))).toBe(false)
   })
 })
+
+describe('two runtimes of one process', () => {
+  it('do not find the files of each other', async () => {
+    await using other = createRuntime({ store: 'memory:', workspaces: join(folder.path, 'other') })
+    const [left, right] = start().forks(['left', 'right']) as [Session, Session]
+    const ours = await runtime.run(worker('ours', [writes('a.txt', 'ours')]), left)
+    const theirs = await other.run(worker('theirs', [writes('b.txt', 'theirs')]), right)
+    await expect(ours.merge(theirs)).rejects.toMatchObject({
+      code: 'unknown-blob',
+      message: expect.stringContaining('not kept by this runtime'),
+    })
+    await expect(theirs.diff(ours)).rejects.toMatchObject({ code: 'unknown-blob' })
+    expect((await ours.diff(left)).files).toMatchObject([{ path: 'a.txt', change: 'added', side: 'ours' }])
+  })
+
+  it('hand their files down to sessions that they read, and to what is made of those', async () => {
+    const [left, right] = start().forks(['left', 'right']) as [Session, Session]
+    const one = await runtime.run(worker('one', [writes('a.txt', 'one')]), left)
+    const two = await runtime.run(worker('two', [writes('b.txt', 'two')]), right)
+    const [again, other] = [await runtime.sessions.get(one.id), await runtime.sessions.get(two.id)]
+    const merged = await again.user('more').merge(other)
+    expect((await merged.diff(left)).files.map(({ path }) => path)).toEqual(['a.txt', 'b.txt'])
+  })
+})

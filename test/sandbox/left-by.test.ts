@@ -13,22 +13,26 @@ import { isRunning, temporaryFolder } from './make.ts'
 async function killedProgram(
   folder: string | undefined,
   temporaryFolder?: string,
-): Promise<{ readonly pid: number; readonly left: number }> {
+): Promise<{ readonly mark: string; readonly left: number }> {
   const driver = join(import.meta.dirname, '../../src/sandbox/drivers/local/driver.ts')
+  const names = join(import.meta.dirname, '../../src/base/process.ts')
   const program = `
+    const { thisMark } = await import(${JSON.stringify(names)})
     const { localBackend } = await import(${JSON.stringify(driver)})
     const sandbox = await localBackend(${JSON.stringify({ temporaryFolder })}).open(${JSON.stringify(folder)})
-    for await (const { data } of sandbox.exec('echo $$; exec sleep 600')) process.stdout.write(data)`
+    for await (const { data } of sandbox.exec('echo $$; exec sleep 600'))
+      process.stdout.write(thisMark() + ' ' + data)`
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const closed = new Promise(resolve => child.on('close', resolve))
-  const left = await new Promise<number>(resolve =>
-    createInterface({ input: child.stdout }).once('line', line => resolve(Number(line))),
+  const said = await new Promise<string>(resolve =>
+    createInterface({ input: child.stdout }).once('line', resolve),
   )
+  const [mark = '', left] = said.split(' ')
   child.kill('SIGKILL')
   await closed
-  return { pid: child.pid as number, left }
+  return { mark, left: Number(left) }
 }
 
 test.skipIf(process.platform !== 'linux')(
@@ -38,9 +42,9 @@ test.skipIf(process.platform !== 'linux')(
     const [one, other] = await Promise.all([killedProgram(folder.path), killedProgram(folder.path)])
     expect([isRunning(one.left), isRunning(other.left)]).toEqual([true, true])
     const { endLeftBy } = localBackend()
-    await endLeftBy?.(one.pid)
+    await endLeftBy?.(one.mark)
     expect([isRunning(one.left), isRunning(other.left)]).toEqual([false, true])
-    await endLeftBy?.(other.pid)
+    await endLeftBy?.(other.mark)
     expect(isRunning(other.left)).toBe(false)
   },
 )
@@ -49,7 +53,7 @@ test.skipIf(process.platform !== 'linux')(
   'commands and folders of killed programs are found, those of programs that run are not',
   async () => {
     using folder = temporaryFolder()
-    const { pid, left } = await killedProgram(undefined, folder.path)
+    const { mark, left } = await killedProgram(undefined, folder.path)
     const mine = await localBackend({ temporaryFolder: folder.path }).open(undefined)
     const running = mine.exec('echo $$; exec sleep 600')
     const line = await firstOutput(running)
@@ -60,10 +64,10 @@ test.skipIf(process.platform !== 'linux')(
     expect(found).not.toContain(Number(line))
     expect(leftCommands(3_600_000)).not.toContain(left)
     const theirs = names
-      .filter(name => name.startsWith(`openrath-${pid}-`))
+      .filter(name => name.startsWith(`openrath-${mark}-`))
       .map(name => join(folder.path, name))
     expect(await leftFolders(folder.path)).toEqual(theirs)
-    await localBackend().endLeftBy?.(pid)
+    await localBackend().endLeftBy?.(mark)
     await mine.close()
   },
 )

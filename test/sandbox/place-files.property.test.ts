@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Places } from '../../src/run/place/places.ts'
-import { serveFiles } from '../../src/run/place/session-files.ts'
+import { filesIn } from '../../src/run/place/session-files.ts'
 import type { Sandbox } from '../../src/sandbox/spec.ts'
-import { Session } from '../../src/session/session.ts'
+import { Session, withFiles } from '../../src/session/session.ts'
 import { temporaryFolder } from './make.ts'
 
 /** What a folder holds: path to text. */
@@ -47,7 +47,6 @@ test('through any edits, forks, merges and rewinds, every session has the files 
       mkdirSync(project)
       writeFileSync(join(project, 'a'), '0')
       const places = new Places({ workspaces: join(folder.path, 'kept') })
-      using _ = serveFiles(places)
       try {
         await new Walk(places, project).take(steps)
       } finally {
@@ -71,7 +70,10 @@ class Walk {
   constructor(places: Places, project: string) {
     this.#places = places
     this.#branches = [
-      { session: Session.fromUserMessage('go').to('local', project), files: this.#folders.get('') as Model },
+      {
+        session: withFiles(Session.fromUserMessage('go').to('local', project), filesIn(places)),
+        files: this.#folders.get('') as Model,
+      },
     ]
   }
 

@@ -2,15 +2,14 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Places } from '../../src/run/place/places.ts'
-import { serveFiles } from '../../src/run/place/session-files.ts'
+import { filesIn } from '../../src/run/place/session-files.ts'
 import type { Sandbox } from '../../src/sandbox/spec.ts'
-import { Session } from '../../src/session/session.ts'
+import { Session, withFiles } from '../../src/session/session.ts'
 import type { ToolEvidence } from '../../src/tool/tool-record.ts'
 import { temporaryFolder } from './make.ts'
 
 let folder: ReturnType<typeof temporaryFolder>
 let places: Places
-let serving: Disposable
 const project = () => join(folder.path, 'project')
 const write = (path: string, text: string) => writeFileSync(join(project(), path), text)
 const read = (path: string) => readFileSync(join(project(), path), 'utf8')
@@ -21,11 +20,9 @@ beforeEach(() => {
   write('shared.txt', 'one\ntwo\nthree\nfour\nfive\n')
   write('other.txt', 'other\n')
   places = new Places({ workspaces: join(folder.path, 'kept') })
-  serving = serveFiles(places)
 })
 
 afterEach(async () => {
-  serving[Symbol.dispose]()
   await places.close()
   folder[Symbol.dispose]()
 })
@@ -60,7 +57,7 @@ const run = (command: string) => async (sandbox: Sandbox) => {
   expect(exitCode).toBe(0)
 }
 const writes = (path: string, text: string) => (sandbox: Sandbox) => sandbox.files.write(path, text)
-const start = () => Session.fromUserMessage('go').to('local', project())
+const start = () => withFiles(Session.fromUserMessage('go').to('local', project()), filesIn(places))
 
 describe('a call that may change files', () => {
   test('records the trees before and after it, and what it changed', async () => {

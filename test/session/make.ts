@@ -2,7 +2,7 @@ import { digestOf } from '../../src/base/digest.ts'
 import { RathError } from '../../src/base/errors.ts'
 import type { Json } from '../../src/base/json.ts'
 import type { ChunkInput } from '../../src/session/chunk.ts'
-import { provideFiles } from '../../src/session/files.ts'
+import type { SessionFiles } from '../../src/session/files.ts'
 import type { Session } from '../../src/session/session.ts'
 
 /** Short ways to write chunks, all at one time so that their ids are the same in every run. */
@@ -80,14 +80,12 @@ export async function refusalOf(run: Promise<unknown>): Promise<RathError> {
 }
 
 /** Files that always fit together: what a merge makes of trees that are only names. */
-export function joinAnyFiles(): void {
-  provideFiles({
-    join: async ({ base, sides }) => ({
-      tree: digestOf(['joined', base ?? null, sides.map(side => side.tree)]),
-      conflicts: [],
-    }),
-    changes: async () => [],
-  })
+export const joinAnyFiles: SessionFiles = {
+  join: async ({ base, sides }) => ({
+    tree: digestOf(['joined', base ?? null, sides.map(side => side.tree)]),
+    conflicts: [],
+  }),
+  changes: async () => [],
 }
 
 export async function all<T>(source: AsyncIterable<T>): Promise<T[]> {

@@ -1,7 +1,7 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { digestOf } from '../../src/base/digest.ts'
-import { type JoinRequest, provideFiles } from '../../src/session/files.ts'
-import { Session } from '../../src/session/session.ts'
+import type { JoinRequest, SessionFiles } from '../../src/session/files.ts'
+import { Session, withFiles } from '../../src/session/session.ts'
 import { refusalOf } from './make.ts'
 
 const tree = (name: string) => digestOf(name)
@@ -17,23 +17,22 @@ const wrote = (before: string, after: string) =>
 const start = Session.fromUserMessage('go').to('local', './')
 const [left, right] = start.forks(['left', 'right']) as [Session, Session]
 
-afterEach(() => provideFiles(undefined))
-
-function joining(): JoinRequest[] {
+/** The sessions as they come out of a runtime, and what is asked of its files. */
+function joining(): { asked: JoinRequest[]; start: Session; left: Session; right: Session } {
   const asked: JoinRequest[] = []
-  provideFiles({
+  const port: SessionFiles = {
     join: async request => {
       asked.push(request)
       return { tree: tree('joined'), conflicts: [{ path: 'a', kind: 'content', settled: 'ours' }] }
     },
     changes: async (from, to) => [{ path: `${from === to}`, change: 'modified' }],
-  })
-  return asked
+  }
+  return { asked, start: withFiles(start, port), left: withFiles(left, port), right: withFiles(right, port) }
 }
 
 describe('a merge of sessions with files', () => {
   it('joins the trees from where the branches began and records the result', async () => {
-    const asked = joining()
+    const { asked, left, right } = joining()
     const merged = await left.append(wrote('base', 'L')).merge(right.append(wrote('base', 'R')))
     expect(asked).toMatchObject([
       {
@@ -52,7 +51,7 @@ describe('a merge of sessions with files', () => {
   })
 
   it('begins from the tree of the shared history when that has one', async () => {
-    const asked = joining()
+    const { asked, start } = joining()
     const [a, b] = start.append(wrote('older', 'shared')).forks(2) as [Session, Session]
     await a.append(wrote('drifted', 'A')).merge(b)
     expect(asked[0]).toMatchObject({
@@ -62,7 +61,7 @@ describe('a merge of sessions with files', () => {
   })
 
   it('takes only the files of the sides whose chunks it takes', async () => {
-    const asked = joining()
+    const { asked, left, right } = joining()
     const [a, b] = [left.append(wrote('base', 'L')), right.append(wrote('base', 'R'))]
     await a.merge(b, { policy: 'ours' })
     await a.merge(b, { policy: 'theirs' })
@@ -70,15 +69,17 @@ describe('a merge of sessions with files', () => {
   })
 
   it('leaves the state as it is, whatever the joined tree', async () => {
-    joining()
+    const { left, right } = joining()
     const a = left.append(wrote('base', 'L'))
     const merged = await a.merge(right)
-    provideFiles({ join: async () => ({ tree: tree('other'), conflicts: [] }), changes: async () => [] })
-    expect((await a.merge(right)).state).toBe(merged.state)
+    const other = { join: async () => ({ tree: tree('other'), conflicts: [] }), changes: async () => [] }
+    const again = await withFiles(a, other).merge(right)
+    expect(again.chunks.at(-1)).toMatchObject({ tree: tree('other') })
+    expect(again.state).toBe(merged.state)
   })
 
   it('passes on how conflicts are settled, and refuses what is no way to settle one', async () => {
-    const asked = joining()
+    const { asked, left, right } = joining()
     await left.append(wrote('base', 'L')).merge(right, { onConflict: 'markers' })
     expect(asked[0]?.onConflict).toBe('markers')
     const error = await refusalOf(left.merge(right, { onConflict: 'mine' as 'ours' }))
@@ -104,7 +105,7 @@ describe('where files cannot be read', () => {
 
 describe('a diff of sessions with files', () => {
   it('compares the trees of each side with those they began with', async () => {
-    joining()
+    const { left, right } = joining()
     const { files } = await left.append(wrote('base', 'L')).diff(right.append(wrote('base', 'base')))
     expect(files).toEqual([
       { path: 'false', change: 'modified', side: 'ours' },

@@ -1,6 +1,6 @@
 import fc, { type Arbitrary } from 'fast-check'
 import type { ChunkInput } from '../../src/session/chunk.ts'
-import { Session } from '../../src/session/session.ts'
+import { Session, withFiles } from '../../src/session/session.ts'
 import { anyLabel, chunkOf } from './arbitrary.ts'
 import { joinAnyFiles } from './make.ts'
 
@@ -63,8 +63,7 @@ export const anySteps = fc.array(step, { maxLength: 14 })
 
 /** Every session that the steps make, the first an empty one; numbers pick among what there is. */
 export async function grow(steps: readonly Step[]): Promise<Session[]> {
-  joinAnyFiles()
-  const sessions = [Session.create('empty', undefined, { at: 1 })]
+  const sessions = [withFiles(Session.create('empty', undefined, { at: 1 }), joinAnyFiles)]
   const at = (n: number) => sessions[n % sessions.length] as Session
   for (const next of steps) sessions.push(await take(next, at(next.on), at))
   return sessions

@@ -300,7 +300,7 @@ export class Places {
   }
 
   /** Ends commands of a process of this machine that was killed, and could not end them. */
-  async endLeftBy(process: number): Promise<void> {
+  async endLeftBy(process: string): Promise<void> {
     const { backends } = this
     await Promise.all(backends.names.map(name => backends.get(name).endLeftBy?.(process)))
   }

@@ -2,7 +2,8 @@ import { lstatSync, mkdirSync, mkdtempSync, readdirSync, statSync } from 'node:f
 import { realpath } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { RathError, show } from '../../base/errors.ts'
-import { type LeftBy, projectOf, stateOfMark, thisMark } from '../workspace/fork/owner.ts'
+import { markPattern, stateOf, thisMark } from '../../base/process.ts'
+import { type LeftBy, projectOf } from '../workspace/fork/owner.ts'
 import { orNothing } from './or-nothing.ts'
 import { pathError } from './paths.ts'
 
@@ -22,7 +23,7 @@ export async function givenFolder(path: string): Promise<string> {
 
 /** A new folder that only this user may enter. The mark of this process and of its project in its name says whose leftovers it is. */
 export async function newFolder(base: string): Promise<string> {
-  return realpath(mkdtempSync(join(base, `openrath-${await thisMark()}-${projectOf(process.cwd())}-`)))
+  return realpath(mkdtempSync(join(base, `openrath-${thisMark()}-${projectOf(process.cwd())}-`)))
 }
 
 /** Such folders of this user whose processes have ended without removing them; of one project, where it is given. */
@@ -32,13 +33,15 @@ export async function leftFolders(
 ): Promise<readonly string[]> {
   const left: string[] = []
   for (const name of readdirSync(base).sort()) {
-    const [, mark, of] = /^openrath-(\d+-[0-9a-f]{16})(?:-([0-9a-f]{8}))?-\w{6}$/.exec(name) ?? []
+    const [, mark, of] = leftName.exec(name) ?? []
     if (mark === undefined || !isOwn(join(base, name), olderThan)) continue
     if (project !== undefined && of !== project) continue
-    if ((await stateOfMark(mark)) === 'gone') left.push(join(base, name))
+    if (stateOf(mark) === 'gone') left.push(join(base, name))
   }
   return left
 }
+
+const leftName = new RegExp(`^openrath-(${markPattern})(?:-([0-9a-f]{8}))?-\\w{6}$`)
 
 function isOwn(path: string, olderThan: number): boolean {
   const found = lstatSync(path, orNothing)

@@ -1,5 +1,6 @@
 import type Docker from 'dockerode'
 import { newId } from '../../../base/ids.ts'
+import { thisMark } from '../../../base/process.ts'
 import { SharedCopy } from '../../shared-copy.ts'
 import { engineError, statusOf } from './engine.ts'
 import { forkImages, snapshotImages } from './owner.ts'
@@ -11,7 +12,7 @@ export async function commitImage(
   kind: 'snapshot' | 'fork',
 ): Promise<SharedCopy> {
   const repo = kind === 'fork' ? forkImages : snapshotImages
-  const tag = `${process.pid}-${newId()}`
+  const tag = `${thisMark()}-${newId()}`
   try {
     const { Id } = (await container.commit({ repo, tag })) as { readonly Id: string }
     // Podman leaves the beginning out, and then takes an image that is gone for one with a wrong name.

@@ -1,8 +1,7 @@
-import { hasEnded } from '../../../base/process.ts'
 import type { Environment } from '../../host/environment.ts'
 import { projectOf } from '../../workspace/fork/owner.ts'
 import { connect, engineError } from './engine.ts'
-import { forkImages, ownerOf, projectLabel, sandboxLabel } from './owner.ts'
+import { forkImages, goneOwnerOf, projectLabel, sandboxLabel } from './owner.ts'
 
 /** What a process left behind that ended without closing its sandboxes. */
 export interface Leftover {
@@ -36,15 +35,15 @@ export async function leftovers(options: LeftoversOptions = {}): Promise<readonl
     const label = { label: [sandboxLabel] }
     const found: Leftover[] = []
     for (const { Id, Names, Labels, Created } of await docker.listContainers({ all: true, filters: label })) {
-      const pid = ownerOf(Names, Labels)
-      if (pid === undefined || !hasEnded(pid) || !isMeant(Labels, Created)) continue
+      const pid = goneOwnerOf(Names, Labels)
+      if (pid === undefined || !isMeant(Labels, Created)) continue
       found.push({ kind: 'container', id: Id, pid, created: Created * 1000 })
       if (!keep) await docker.getContainer(Id).remove({ force: true, v: true })
     }
     for (const { Id, RepoTags, Labels, Created } of await docker.listImages({ filters: label })) {
       const names = (RepoTags ?? []).filter(name => name.includes(`${forkImages}:`))
-      const pid = names.length === 0 ? undefined : ownerOf(names, Labels ?? {})
-      if (pid === undefined || !hasEnded(pid) || !isMeant(Labels ?? {}, Created)) continue
+      const pid = names.length === 0 ? undefined : goneOwnerOf(names, Labels ?? {})
+      if (pid === undefined || !isMeant(Labels ?? {}, Created)) continue
       found.push({ kind: 'image', id: Id, pid, created: Created * 1000 })
       if (!keep) for (const name of names) await docker.getImage(name).remove({ force: true, noprune: true })
     }

@@ -1,11 +1,10 @@
-import { hostname } from 'node:os'
 import { newId } from '../../../base/ids.ts'
+import { markPattern, stateOf, thisMark } from '../../../base/process.ts'
 import { projectOf } from '../../workspace/fork/owner.ts'
 
 /** Of every container and image of ours. */
 export const sandboxLabel = 'openrath.sandbox'
-const hostLabel = 'openrath.host'
-const pidLabel = 'openrath.pid'
+const processLabel = 'openrath.process'
 /** The folder that the process was started in, in a few letters. */
 export const projectLabel = 'openrath.project'
 /** What `attach` needs to know, and secrets are no part of. */
@@ -19,8 +18,7 @@ export const snapshotImages = 'openrath-snapshot'
 export function ownLabels(sandbox: string, spec: object): Record<string, string> {
   return {
     [sandboxLabel]: sandbox,
-    [hostLabel]: hostname(),
-    [pidLabel]: String(process.pid),
+    [processLabel]: thisMark(),
     [projectLabel]: projectOf(process.cwd()),
     [specLabel]: JSON.stringify(spec),
   }
@@ -28,18 +26,16 @@ export function ownLabels(sandbox: string, spec: object): Record<string, string>
 
 /** Says who owns it now: labels cannot be changed, and a name can. */
 export function ownName(): string {
-  return `openrath-${process.pid}-${newId()}`
+  return `openrath-${thisMark()}-${newId()}`
 }
 
-/** The process that something belongs to, by its name or else its label; undefined when it is of another machine. */
-export function ownerOf(
+/** The process that something belongs to, by its name or else its label, when that process is gone; undefined otherwise. */
+export function goneOwnerOf(
   names: readonly string[],
   labels: Readonly<Record<string, string>>,
 ): number | undefined {
-  if (labels[hostLabel] !== hostname()) return undefined
-  for (const name of names) {
-    const pid = /(?:^|\/)openrath-(\d+)-/.exec(name)?.[1] ?? /openrath-fork:(\d+)-/.exec(name)?.[1]
-    if (pid !== undefined) return Number(pid)
-  }
-  return labels[pidLabel] === undefined ? undefined : Number(labels[pidLabel])
+  const mark = names.map(name => inName.exec(name)?.[1]).find(Boolean) ?? labels[processLabel]
+  return mark !== undefined && stateOf(mark) === 'gone' ? Number.parseInt(mark, 10) : undefined
 }
+
+const inName = new RegExp(`(?:^|/)(?:openrath-|${forkImages}:)(${markPattern})-`)

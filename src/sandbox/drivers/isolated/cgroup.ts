@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileS
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { newId, timeOf } from '../../../base/ids.ts'
-import { hasEnded } from '../../../base/process.ts'
+import { stateOf } from '../../../base/process.ts'
 import { endsWell } from '../../../base/programs.ts'
 
 /** A group of processes that the kernel counts together. */
@@ -186,7 +186,7 @@ function dropLeft(folder: string): void {
   for (const name of namesIn(folder)) {
     const [, pid, id = ''] = /^openrath-(\d+)-(.+)$/.exec(name) ?? []
     const made = timeOf(id)
-    if (made !== undefined && made < Date.now() - surelyUsed && hasEnded(Number(pid)))
+    if (made !== undefined && made < Date.now() - surelyUsed && stateOf(Number(pid)) === 'gone')
       drop([join(folder, name)])
   }
 }

@@ -5,6 +5,7 @@ import { cancelledError } from '../../../base/abort.ts'
 import { RathError } from '../../../base/errors.ts'
 import { newId } from '../../../base/ids.ts'
 import { type Platform, platformOf } from '../../../base/platform.ts'
+import { thisMark } from '../../../base/process.ts'
 import { HostCommand } from '../../host/command.ts'
 import { cleanEnvironment, type Environment, pathOutside } from '../../host/environment.ts'
 import { beforeExit } from '../../host/exit.ts'
@@ -202,7 +203,7 @@ class LocalSandbox implements Sandbox {
 
   /** The beginning of every command's mark. */
   get #mark(): string {
-    return `${process.pid}.${this.id}.`
+    return `${thisMark()}.${this.id}.`
   }
 
   #check(): void {

@@ -1,11 +1,12 @@
-import { existsSync, readdirSync, readlinkSync, realpathSync } from 'node:fs'
+import { readdirSync, readlinkSync, realpathSync } from 'node:fs'
+import { markPattern, stateOf } from '../../../base/process.ts'
 import { ageOf, endFound, environmentOf, findsAll, inheritedBy, markName } from './processes.ts'
 
 /**
  * Ends the commands of a process of this machine that was killed before it could, and waits until they are gone: a command that is left
- * would go on changing files that somebody else works on by now. The number must be nobody's any more.
+ * would go on changing files that somebody else works on by now. `process` is its mark.
  */
-export async function endLeftBy(process: number): Promise<void> {
+export async function endLeftBy(process: string): Promise<void> {
   if (findsAll) await endFound(() => leftBy(process))
 }
 
@@ -28,31 +29,23 @@ function isIn(folder: string, pid: number): boolean {
 }
 
 /** Those of one process, or of any that is no more. */
-function leftBy(process: number | 'any'): number[] {
-  const own = namespaceOf('self')
-  const isLeft = (owner: number) => (process === 'any' ? !existsSync(`/proc/${owner}`) : owner === process)
+function leftBy(process: string): number[] {
+  const isLeft = (owner: string) => (process === 'any' ? stateOf(owner) === 'gone' : owner === process)
   // Whoever asks may run in such a command itself.
   const mine = ownersOf('self')
   return readdirSync('/proc')
     .map(Number)
     .filter(Number.isInteger)
     .filter(pid => ownersOf(pid).some(owner => isLeft(owner) && !mine.includes(owner)))
-    .filter(pid => namespaceOf(pid) === own) // In a container beside or below, the number is that of another process.
 }
 
 /** The processes whose commands it belongs to, by the marks that it carries. */
-function ownersOf(pid: number | 'self'): number[] {
+function ownersOf(pid: number | 'self'): string[] {
   const [, inEnvironment = ''] = carried.exec(environmentOf(pid)?.toString('latin1') ?? '') ?? []
-  const inName = /\/openrath-(\d+\.[^/]*)$/.exec(inheritedBy(pid))?.[1] ?? ''
-  return [...`${inEnvironment};${inName}`.matchAll(/(?:^|;)(\d+)\./g)].map(([, owner]) => Number(owner))
+  const inName = named.exec(inheritedBy(pid))?.[1] ?? ''
+  return [...`${inEnvironment};${inName}`.matchAll(owners)].map(([, owner]) => owner as string)
 }
 
 const carried = new RegExp(`(?:^|\\0)${markName}=([^\\0]*)`)
-
-function namespaceOf(pid: number | 'self'): string | undefined {
-  try {
-    return readlinkSync(`/proc/${pid}/ns/pid`)
-  } catch {
-    return undefined
-  }
-}
+const named = new RegExp(`/openrath-(${markPattern}\\.[^/]*)$`)
+const owners = new RegExp(`(?:^|;)(${markPattern})\\.`, 'g')

@@ -1,6 +1,7 @@
 import type { Sandbox as Remote, SandboxCreateOptions } from '@alibaba-group/opensandbox'
 import { cancelledError } from '../../../base/abort.ts'
 import { RathError, show } from '../../../base/errors.ts'
+import { thisMark } from '../../../base/process.ts'
 import type { Environment } from '../../host/environment.ts'
 import type { SharedCopy } from '../../shared-copy.ts'
 import { parseStamps, stampScript } from '../../shell/changes.ts'
@@ -108,7 +109,7 @@ function createOptions(spec: OpenSandboxSpec, copy: SharedCopy | undefined): San
   return {
     ...(from === undefined ? { image: image as string } : { snapshotId: from }),
     env: { ...env },
-    metadata: { 'openrath.pid': String(process.pid) },
+    metadata: { 'openrath.process': thisMark() },
     resource: { cpu: `${Math.round(cpus * 1000)}m`, memory: String(Math.round(memory)) },
     ...(hosts !== undefined && {
       networkPolicy: {

@@ -2,9 +2,10 @@ import { lstatSync, type Stats } from 'node:fs'
 import { lstat, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { newId } from '../../../base/ids.ts'
+import { stateOf } from '../../../base/process.ts'
 import { orNothing } from '../../host/or-nothing.ts'
 import { removeFolder } from '../../host/remove-folder.ts'
-import { type LeftBy, type Owner, parseOwner, stateOf, thisProcess } from './owner.ts'
+import { type LeftBy, type Owner, parseOwner, thisOwner } from './owner.ts'
 
 /** What a process left that has ended without closing. */
 export interface Leftover {
@@ -23,7 +24,7 @@ export async function makeArea(root: string): Promise<string> {
   const unnamed = join(root, `${id}${unfinished}`)
   await mkdir(root, { recursive: true, mode: 0o700 })
   await mkdir(unnamed, { mode: 0o700 })
-  await writeFile(join(unnamed, ownerFile), `${JSON.stringify(await thisProcess())}\n`)
+  await writeFile(join(unnamed, ownerFile), `${JSON.stringify(thisOwner())}\n`)
   const path = join(root, id)
   await rename(unnamed, path)
   return path
@@ -34,7 +35,7 @@ export async function findLeftovers(root: string): Promise<readonly Leftover[]> 
   for (const name of (await readdir(root).catch(() => [])).sort()) {
     const path = join(root, name)
     const owner = await readFile(join(path, ownerFile), 'utf8').then(parseOwner, () => undefined)
-    const state = owner ? await stateOf(owner) : await stateOfUnnamed(path, name)
+    const state = owner ? stateOf(owner) : await stateOfUnnamed(path, name)
     if (state === 'running') continue
     found.push({ path, bytes: await sizeOf(path), state, ...(owner && { owner }) })
   }
