@@ -157,7 +157,7 @@ it('a second process is told that a run is driven by the first', async () => {
     await stopBetweenWrites(first, here)
     const error = errorIn(await work(here, ['resume', 'run']))
     expect(error).toMatchObject({ code: 'run-owned', data: { run: 'run' } })
-    expect(error.message).toContain(`/${first.pid}/`)
+    expect(error.message).toContain(`/${first.pid}-`)
   } finally {
     first.kill('SIGKILL')
     await closed
