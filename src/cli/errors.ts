@@ -2,7 +2,6 @@ import { CommanderError } from 'commander'
 import { type ErrorCode, RathError } from '../base/errors.ts'
 import { knownSecrets } from '../run/open-store.ts'
 import { createRedactor, secretsOf } from '../store/redact.ts'
-import { type ExitCode, exit } from './exit.ts'
 import type { Output } from './output.ts'
 import { plain, safeJson } from './text.ts'
 
@@ -58,3 +57,8 @@ function sentence(error: unknown): string {
   if (error instanceof Error) return error.stack ?? error.message
   return String(error)
 }
+
+/** What the exit code of a command says. */
+export const exit = { done: 0, failed: 1, usage: 2, waiting: 3 } as const
+
+export type ExitCode = (typeof exit)[keyof typeof exit]

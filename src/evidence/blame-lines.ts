@@ -1,11 +1,12 @@
 import { diffArrays } from 'diff'
+import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
-import { entryAt, filesOf } from '../sandbox/workspace/compare.ts'
+import { compareTrees, entryAt, filesOf } from '../sandbox/workspace/compare.ts'
 import type { ObjectStore } from '../sandbox/workspace/objects.ts'
+import { textOf } from '../sandbox/workspace/patch.ts'
+import type { TreeEntry } from '../sandbox/workspace/tree.ts'
 import type { FileChange } from '../session/chunk.ts'
 import type { FileHistory, FileState } from './file-history.ts'
-import { FileVersions } from './file-versions.ts'
-import { renamedFrom } from './renames.ts'
 
 /** A line of a file, and the state of the files that first had it. */
 export interface TracedLine {
@@ -151,4 +152,90 @@ function missing(last: FileState | undefined, path: string, objects: ObjectStore
   return new RathError('path-missing', `There is no ${show(path)} in the files of this session.${hint}`, {
     data: { path },
   })
+}
+
+/** Bytes of a file that is still compared line by line. */
+const largestTraced = 8 * 1024 * 1024
+
+/** Files of trees, each looked up once: neighbouring states ask for the same. */
+class FileVersions {
+  readonly objects: ObjectStore
+  readonly #entries = new Map<string, TreeEntry | undefined>()
+  /** The lines of the last two files, which are those that are compared. */
+  readonly #lines = new Map<Digest, string[] | undefined>()
+
+  constructor(objects: ObjectStore) {
+    this.objects = objects
+  }
+
+  /** A file or a link; undefined when there is none. */
+  at(tree: Digest, path: string): TreeEntry | undefined {
+    const key = `${tree} ${path}`
+    if (!this.#entries.has(key)) this.#entries.set(key, entryAt(this.objects, tree, path))
+    const entry = this.#entries.get(key)
+    return entry?.kind === 'file' || entry?.kind === 'link' ? entry : undefined
+  }
+
+  /** Undefined when it has none: it is binary, or very large. */
+  lines(entry: TreeEntry): string[] | undefined {
+    const known = this.#lines.get(entry.id)
+    const lines = known ?? linesOf(textOf(this.objects, entry, largestTraced))
+    this.#lines.delete(entry.id)
+    this.#lines.set(entry.id, lines)
+    for (const oldest of this.#lines.keys()) if (this.#lines.size > 2) this.#lines.delete(oldest)
+    return lines
+  }
+}
+
+function linesOf(text: string | undefined): string[] | undefined {
+  const lines = text?.split('\n')
+  if (lines?.at(-1) === '') lines.pop()
+  return lines
+}
+
+/** Half of the lines, as git has it. */
+const alikeEnough = 0.5
+const mostCandidates = 200
+/** Bytes of a file that is still looked at for a rename. */
+const largestRenamed = 1024 * 1024
+
+/**
+ * Where a file that is new in a tree came from: one that went in the same step, with the same content or at least half of its lines.
+ * Undefined when it was written anew.
+ */
+function renamedFrom(objects: ObjectStore, before: Digest, after: Digest, path: string): string | undefined {
+  const now = entryAt(objects, after, path)
+  if (now?.kind !== 'file') return undefined
+  const gone: { readonly path: string; readonly entry: TreeEntry }[] = []
+  for (const { path, before: entry, after: left } of compareTrees(objects, before, after)) {
+    if (entry?.kind !== 'file' || left !== undefined) continue
+    if (entry.id === now.id) return path
+    if (gone.length < mostCandidates) gone.push({ path, entry })
+  }
+  const lines = fullLinesOf(objects, now)
+  if (lines === undefined) return undefined
+  const rated = gone.map(({ path, entry }) => ({ path, share: likeness(lines, fullLinesOf(objects, entry)) }))
+  const best = rated.reduce((one, other) => (other.share > one.share ? other : one), { path: '', share: 0 })
+  return best.share >= alikeEnough ? best.path : undefined
+}
+
+function fullLinesOf(objects: ObjectStore, entry: TreeEntry): readonly string[] | undefined {
+  return textOf(objects, entry, largestRenamed)
+    ?.split('\n')
+    .filter(line => line.trim() !== '')
+}
+
+/** The share of the longer text that is in both, line by line, whatever their order. */
+function likeness(one: readonly string[], other: readonly string[] | undefined): number {
+  if (other === undefined || one.length === 0 || other.length === 0) return 0
+  const counts = new Map<string, number>()
+  for (const line of one) counts.set(line, (counts.get(line) ?? 0) + 1)
+  let shared = 0
+  for (const line of other) {
+    const left = counts.get(line) ?? 0
+    if (left === 0) continue
+    counts.set(line, left - 1)
+    shared++
+  }
+  return shared / Math.max(one.length, other.length)
 }

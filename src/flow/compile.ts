@@ -4,11 +4,16 @@ import { Budget, needsPrices, unknownPrice } from '../run/budget.ts'
 import { isBuiltin } from '../tool/builtin/builtin-tools.ts'
 import { mcpOriginOf } from '../tool/mcp/origin.ts'
 import type { Tool } from '../tool/spec.ts'
-import { classNameOf } from './class-name.ts'
-import type { Manifest, ManifestModel, ManifestModule, ManifestSandbox, Problem } from './manifest.ts'
+import {
+  type Manifest,
+  type ManifestModel,
+  type ManifestModule,
+  type ManifestSandbox,
+  type Problem,
+  printCompiled,
+} from './manifest.ts'
 import type { Needs } from './needs.ts'
-import { printCompiled } from './print-manifest.ts'
-import { cycleError, placesOf, type TreeNode } from './tree.ts'
+import { classNameOf, cycleError, placesOf, type TreeNode } from './tree.ts'
 
 /** What a tree of workflows needs and what is wrong with it, found offline: nothing is asked, loaded or spent. */
 export interface Compiled {

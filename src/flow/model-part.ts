@@ -1,5 +1,5 @@
 import { type ModelLike, type ResolvedModel, resolveLater } from '../model/resolve.ts'
-import { classNameOf } from './class-name.ts'
+import { classNameOf } from './tree.ts'
 
 /**
  * What a workflow holds that asks a model and is called otherwise than a workflow. It belongs in the tree of the workflow that holds

@@ -1,5 +1,4 @@
 import { RathError } from '../base/errors.ts'
-import { classNameOf } from './class-name.ts'
 
 /** What the functions here need to know of a module: a workflow, or a part of one that asks a model. */
 export interface TreeNode<T> {
@@ -140,4 +139,11 @@ function cycleFrom<T extends object>(around: readonly Place<T>[], { name, module
   const start = around.findIndex(place => place.module === module)
   const names = around.slice(start).map(place => place.name || classNameOf(place.module))
   return [...names, name].join(' → ')
+}
+
+/** What the class of an object is called; for a class without a name, such as `new (class extends Workflow { … })()`, what it extends. */
+export function classNameOf(object: object): string {
+  let prototype = Object.getPrototypeOf(object)
+  while (prototype.constructor.name === '') prototype = Object.getPrototypeOf(prototype)
+  return prototype.constructor.name
 }

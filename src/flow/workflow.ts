@@ -1,17 +1,15 @@
+import { isPlainObject } from '../base/json.ts'
 import { type ModelLike, resolveLater } from '../model/resolve.ts'
 import { call, type SessionInput } from '../run/call.ts'
 import type { CallOptions, RunContext } from '../run/context.ts'
 import { CallForwardContext, type ForwardContext } from '../run/forward.ts'
 import type { PendingSession } from '../run/pending-session.ts'
 import type { Session } from '../session/session.ts'
-import type { AgentParam } from './agent-param.ts'
-import { childrenIn } from './children.ts'
-import { classNameOf } from './class-name.ts'
 import { type Compiled, compileTree, forwardMissing, modelNeeds } from './compile.ts'
 import { addHook, type BeforeForwardHook, type ForwardHook, withHooks } from './hooks.ts'
 import { ModelPart } from './model-part.ts'
-import type { Needs } from './needs.ts'
-import { modelName, modulesOf, printTree, treeToJson, type WorkflowJson } from './tree.ts'
+import type { AgentParam, Needs } from './needs.ts'
+import { classNameOf, modelName, modulesOf, printTree, treeToJson, type WorkflowJson } from './tree.ts'
 
 /** What a tree is made of: workflows, and the parts of them that ask a model, such as a Selector. */
 export type Module = Workflow | ModelPart
@@ -207,4 +205,51 @@ function nameOf(part: Workflow, caller: RunContext): string | undefined {
   for (const [name, child] of holder.namedChildren()) if (!names.has(child)) names.set(child, name)
   namesIn.set(caller, names)
   return names.get(part)
+}
+
+/**
+ * The parts that an object holds, by their path: in its fields, and in the arrays, maps, sets and plain objects of those, however
+ * deep. Getters are not run, private fields cannot be seen, and nothing else (sessions, models, other people's classes) is entered.
+ */
+function childrenIn<T extends object>(
+  holder: object,
+  isChild: (value: unknown) => value is T,
+): Map<string, T> {
+  const found = new Map<string, T>()
+  const around = new Set<unknown>()
+
+  const look = (value: unknown, path: string): void => {
+    if (isChild(value)) {
+      found.set(path, value)
+      return
+    }
+    // A container that holds itself holds nothing new the second time.
+    if (typeof value !== 'object' || value === null || isModel(value) || around.has(value)) return
+    around.add(value)
+    for (const [name, member] of membersOf(value)) look(member, `${path}.${name}`)
+    around.delete(value)
+  }
+
+  for (const [name, value] of fieldsOf(holder)) look(value, name)
+  return found
+}
+
+/** What a plain container holds; nothing of anything else. */
+function membersOf(value: object): Iterable<readonly [unknown, unknown]> {
+  if (Array.isArray(value)) return value.entries()
+  if (value instanceof Map) return value.entries()
+  if (value instanceof Set) return [...value].entries()
+  return isPlainObject(value) ? fieldsOf(value) : []
+}
+
+function* fieldsOf(holder: object): Generator<readonly [string, unknown]> {
+  for (const name of Object.keys(holder)) {
+    const field = Object.getOwnPropertyDescriptor(holder, name)
+    if (field && 'value' in field) yield [name, field.value]
+  }
+}
+
+/** A model may be a plain object too, and what it holds is its own business. */
+function isModel(value: object): boolean {
+  return 'answer' in value && typeof value.answer === 'function'
 }

@@ -99,3 +99,19 @@ export function anchored(body: CompressBody, chunks: Iterable<Chunk>): CompressB
   }
   return { ...body, replaced: Object.freeze(body.replaced.map(id => identities.get(id) ?? id)) }
 }
+
+/** Whether a model is shown a chunk, as long as no summary stands for it. */
+export function reachesModel(chunk: Chunk): boolean {
+  switch (chunk.kind) {
+    case 'system':
+    case 'user':
+    case 'assistant':
+    case 'tool-result':
+    case 'compress':
+      return true
+    case 'memory':
+      return Boolean(chunk.injected)
+    default:
+      return false
+  }
+}

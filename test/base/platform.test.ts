@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { isAtOrBelow, killGroup, platformOf } from '../../src/base/platform.ts'
 import { findProgram } from '../../src/base/programs.ts'
-import { platformLacks } from '../../src/cli/doctor.ts'
+import { platformLacks } from '../../src/cli/commands/doctor.ts'
 import { findPrograms } from '../../src/sandbox/drivers/isolated/programs.ts'
 import { localBackend } from '../../src/sandbox/drivers/local/driver.ts'
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { commands } from '../../src/cli/commands.ts'
+import { commands } from '../../src/cli/program.ts'
 import { Session } from '../../src/session/session.ts'
 import { entry, Project, visible } from './make.ts'
 

@@ -1,8 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type Bisection, bisect } from '../../src/evidence/bisect.ts'
-import { printBisection } from '../../src/evidence/print-bisect.ts'
+import { type Bisection, bisect, printBisection } from '../../src/evidence/bisect.ts'
 import { Session } from '../../src/session/session.ts'
 import { type Files, TestFiles } from './workspace.ts'
 

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { blame } from '../../src/evidence/blame.ts'
-import { printBlamedChunk, printBlamedLines } from '../../src/evidence/print-blame.ts'
+import { blame, printBlamedChunk, printBlamedLines } from '../../src/evidence/blame.ts'
 import { Session } from '../../src/session/session.ts'
 import { openStore } from '../../src/store/open.ts'
 import { renamed, storeWithGraph } from './make.ts'

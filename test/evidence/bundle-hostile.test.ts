@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { importBundle } from '../../src/evidence/bundle/import.ts'
-import { printVerification } from '../../src/evidence/bundle/print-verification.ts'
 import { readBundle } from '../../src/evidence/bundle/read.ts'
+import { printVerification } from '../../src/evidence/bundle/verification.ts'
 import { verifyBundle } from '../../src/evidence/bundle/verify.ts'
 import { openStore } from '../../src/store/open.ts'
 import { anEntry, aRun, type Forged, forge } from './forge.ts'

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { Agent } from '../../src/flow/agent.ts'
-import { Parallel } from '../../src/flow/parallel.ts'
-import { Sequential } from '../../src/flow/sequential.ts'
+import { Parallel, Sequential } from '../../src/flow/containers.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { graphOf } from '../../src/run/graph/graph.ts'
 import { createRuntime } from '../../src/run/runtime.ts'

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { printSessionDiff } from '../../src/evidence/print-session-diff.ts'
-import { compareSessions } from '../../src/evidence/session-diff.ts'
+import { compareSessions, printSessionDiff } from '../../src/evidence/session-diff.ts'
 import { Session } from '../../src/session/session.ts'
 import { storeWithGraph } from './make.ts'
 import { type Files, TestFiles } from './workspace.ts'

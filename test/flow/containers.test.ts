@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { map } from '../../src/flow/map.ts'
-import { Parallel } from '../../src/flow/parallel.ts'
-import { Sequential } from '../../src/flow/sequential.ts'
+import { map, Parallel, Sequential } from '../../src/flow/containers.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import type { RunEvent } from '../../src/run/event.ts'
 import type { Session } from '../../src/session/session.ts'

@@ -1,8 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { type Network, openInternet } from '../../src/memory/fetch-text.ts'
-import { isPublicAddress } from '../../src/memory/public-address.ts'
+import { isPublicAddress, type Network, openInternet } from '../../src/memory/fetch-text.ts'
 import { readResource } from '../../src/memory/resource.ts'
 import { refusalOf } from '../session/make.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pageText } from '../../src/memory/page-text.ts'
+import { pageText } from '../../src/memory/resource.ts'
 
 test('a page is its words, in lines, without what scripts, styles and comments hold', () => {
   const page = `<!doctype html><title>Tides</title><style>p { color: red }</style>

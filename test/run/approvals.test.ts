@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Parallel } from '../../src/flow/parallel.ts'
+import { Parallel } from '../../src/flow/containers.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import type { RunEvent } from '../../src/run/event.ts'
 import type { OpenApproval } from '../../src/run/run.ts'

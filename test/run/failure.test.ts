@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { RathError } from '../../src/base/errors.ts'
 import { Agent } from '../../src/flow/agent.ts'
-import { Sequential } from '../../src/flow/sequential.ts'
+import { Sequential } from '../../src/flow/containers.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import type { Model, ModelContext } from '../../src/model/spec.ts'
 import type { ForwardContext } from '../../src/run/forward.ts'

@@ -1,6 +1,5 @@
 import type { RathError } from '../../src/base/errors.ts'
-import { Agent } from '../../src/flow/agent.ts'
-import type { AgentOptions } from '../../src/flow/agent-options.ts'
+import { Agent, type AgentOptions } from '../../src/flow/agent.ts'
 import type { RunEvent } from '../../src/run/event.ts'
 import type { PendingSession } from '../../src/run/pending-session.ts'
 import { configure } from '../../src/run/runtime.ts'

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Agent } from '../../src/flow/agent.ts'
-import { Parallel } from '../../src/flow/parallel.ts'
-import { Sequential } from '../../src/flow/sequential.ts'
+import { Parallel, Sequential } from '../../src/flow/containers.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import type { MemoryStore, NewMemory } from '../../src/memory/spec.ts'
 import type { Session } from '../../src/session/session.ts'

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { Agent } from '../../src/flow/agent.ts'
-import { Parallel } from '../../src/flow/parallel.ts'
-import { Sequential } from '../../src/flow/sequential.ts'
+import { Parallel, Sequential } from '../../src/flow/containers.ts'
 import { type ScriptedModel, scripted } from '../../src/testing/scripted.ts'
 import { calls, counted, fresh, say } from './journal/make.ts'
 import { agentWith, failureOf } from './make.ts'

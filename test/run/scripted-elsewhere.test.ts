@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Agent } from '../../src/flow/agent.ts'
-import { Parallel } from '../../src/flow/parallel.ts'
+import { Parallel } from '../../src/flow/containers.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import type { Session } from '../../src/session/session.ts'
 import { type Answer, type ScriptedModel, scripted } from '../../src/testing/scripted.ts'

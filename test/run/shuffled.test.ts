@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Agent } from '../../src/flow/agent.ts'
-import { map } from '../../src/flow/map.ts'
+import { map } from '../../src/flow/containers.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { effect, type ForwardContext } from '../../src/run/forward.ts'
 import type { Session } from '../../src/session/session.ts'

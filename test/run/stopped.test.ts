@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Compressor } from '../../src/flow/compressor.ts'
-import { Parallel } from '../../src/flow/parallel.ts'
+import { Parallel } from '../../src/flow/containers.ts'
 import { Selector } from '../../src/flow/selector.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import type { Session } from '../../src/session/session.ts'

@@ -3,7 +3,7 @@ import { type Context, context, metrics, ROOT_CONTEXT, trace } from '@openteleme
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { TracerProvider } from '@opentelemetry/sdk-trace'
 import { afterEach, describe, expect, it } from 'vitest'
-import { Parallel } from '../../src/flow/parallel.ts'
+import { Parallel } from '../../src/flow/containers.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import { createRuntime } from '../../src/run/runtime.ts'
 import type { Session } from '../../src/session/session.ts'

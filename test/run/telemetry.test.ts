@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Agent } from '../../src/flow/agent.ts'
 import { Compressor } from '../../src/flow/compressor.ts'
-import { Parallel } from '../../src/flow/parallel.ts'
+import { Parallel } from '../../src/flow/containers.ts'
 import { Selector } from '../../src/flow/selector.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
 import type { RunEvent } from '../../src/run/event.ts'

@@ -2,8 +2,7 @@ import { Validator } from '@cfworker/json-schema'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Json, JsonObject } from '../../src/base/json.ts'
-import { compileSchema } from '../../src/tool/json-schema.ts'
-import { plainSchema } from '../../src/tool/plain-schema.ts'
+import { compileSchema, plainSchema } from '../../src/tool/json-schema.ts'
 
 const names = ['a', 'b', 'long name']
 const types = ['array', 'boolean', 'integer', 'null', 'number', 'object', 'string']

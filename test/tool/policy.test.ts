@@ -6,7 +6,6 @@ import { afterAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Json } from '../../src/base/json.ts'
 import { Session } from '../../src/session/session.ts'
-import { describe as describePolicy } from '../../src/tool/policy/describe.ts'
 import { matchesGlob, valuesAt } from '../../src/tool/policy/match.ts'
 import { checkPolicy, narrow, type Policy, policy } from '../../src/tool/policy/policy.ts'
 import type { CommandRule, PolicyRules } from '../../src/tool/policy/rules.ts'
@@ -344,31 +343,6 @@ test('joined policies deny what either denies and ask what either asks, and neve
       expect(narrow(first, first)).toEqual(first)
     }),
   )
-})
-
-test('a policy describes itself', () => {
-  const base = policy({
-    name: 'house',
-    allow: ['read_*', { tool: 'fetch', when: { url: /^https:/ } }],
-    deny: [{ tool: '*_secret', reason: 'secrets stay secret' }],
-    paths: [{ tool: 'read_*', roots: ['./src'] }],
-  })
-  const own = policy({
-    approval: ['deploy'],
-    commands: [{ tool: 'run_shell_command', allow: ['ls', 'git status'] }],
-    calls: [{ tool: 'search', most: 5 }],
-  })
-  expect(describePolicy(narrow(base, own))).toBe(`house:
-  allow only read_*; fetch when url matches /^https:/
-  deny *_secret (secrets stay secret)
-  read_*: path stays inside ./src
-layer 2:
-  ask about deploy
-  run_shell_command: cmd runs only ls, git status
-  run_shell_command: cmd sets no variables
-  run_shell_command: cmd redirects nothing
-  search: at most 5 calls in a session`)
-  expect(describePolicy(policy({}))).toBe('policy:\n  everything is allowed')
 })
 
 test('a misspelt rule is refused, since it would allow silently', () => {

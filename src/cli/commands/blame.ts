@@ -1,7 +1,6 @@
 import { relative, resolve, sep } from 'node:path'
 import type { Command } from 'commander'
-import { blame } from '../../evidence/blame.ts'
-import { printBlamedChunk, printBlamedLines } from '../../evidence/print-blame.ts'
+import { blame, printBlamedChunk, printBlamedLines } from '../../evidence/blame.ts'
 import type { Session } from '../../session/session.ts'
 import type { Store } from '../../store/spec.ts'
 import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'

@@ -5,7 +5,6 @@ import { examples, type JsonOption, type StoreOption, wholeNumber, withJson, wit
 import { isPrompt } from '../names.ts'
 import type { Output } from '../output.ts'
 import { openToRead } from '../runtime.ts'
-import { table } from '../table.ts'
 import { ago, oneLine } from '../text.ts'
 
 interface Options extends StoreOption, JsonOption {
@@ -129,4 +128,26 @@ function workflowOf({ data }: RunRow): string {
 function fileOf({ data }: RunRow): string {
   const { file } = (data.module ?? {}) as { file?: unknown }
   return typeof file === 'string' ? file : ''
+}
+
+/** Rows under a heading, each column as wide as it needs; the last one takes what is left of the width. */
+function table(
+  heading: readonly string[],
+  rows: readonly (readonly string[])[],
+  width = Number.POSITIVE_INFINITY,
+): string {
+  const last = heading.length - 1
+  const widths = heading.map((title, i) => Math.max(title.length, ...rows.map(row => row[i]?.length ?? 0)))
+  const before = widths.slice(0, last).reduce((sum, one) => sum + one + gap.length, 0)
+  const room = Math.max(heading[last]?.length ?? 0, width - before)
+  return [heading, ...rows]
+    .map(row => row.map((cell, i) => (i === last ? cut(cell, room) : cell.padEnd(widths[i] ?? 0))))
+    .map(cells => cells.join(gap).trimEnd())
+    .join('\n')
+}
+
+const gap = '  '
+
+function cut(text: string, room: number): string {
+  return text.length > room ? `${text.slice(0, room - 1)}…` : text
 }

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander'
 import type { ReplayMode, ReplayReport } from '../../run/replay/replay.ts'
 import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
-import { exit } from '../exit.ts'
+import { exit } from '../errors.ts'
 import type { Output } from '../output.ts'
 import { whileWorking } from '../progress.ts'
 import { openRuntime } from '../run-runtime.ts'

@@ -1,23 +1,32 @@
+import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import { collect } from '../../run/graph/collect.ts'
-import { type History, historyOf, type Line } from '../../run/graph/history.ts'
+import {
+  changesOf,
+  type Event,
+  type History,
+  historyOf,
+  inOrderOfSteps,
+  type Line,
+} from '../../run/graph/history.ts'
 import type { Material } from '../../run/graph/rows.ts'
 import type { SandboxCapabilities } from '../../sandbox/spec.ts'
+import { changesBetween } from '../../sandbox/workspace/changes.ts'
 import { commonBranch } from '../../session/branch.ts'
-import { backwards } from '../../session/chain.ts'
+import { backwards, foldAt, previousOf } from '../../session/chain.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import { Session, valueFrom } from '../../session/session.ts'
 import type { Store } from '../../store/spec.ts'
+import { openKeptFiles } from '../kept-files.ts'
 import type { SignatureReport } from '../signature.ts'
 import { branchesOf } from './branches.ts'
 import { type CutLimits, Cutter } from './cutter.ts'
-import type { Dossier, Integrity, Subject } from './dossier.ts'
-import { nodesOf } from './nodes.ts'
-import { patchOf } from './patch.ts'
+import type { Dossier, FinalPatch, Integrity, SessionNode, Subject } from './dossier.ts'
 import { approvalsOf, effectsOf, failuresOf, filesIn, memoryOf, toolsOf } from './sections.ts'
 import { promptsIn, spendingOf } from './spending.ts'
 import { statementsOf } from './statements.ts'
 import { stepsOf } from './steps.ts'
+import { fileStep } from './tool-step.ts'
 import { visibleLine } from './visible.ts'
 
 export interface DossierOptions {
@@ -189,4 +198,102 @@ function tipsOf({ final, sessions }: Material): Session[] {
     }
   }
   return tips
+}
+
+/** The sessions of the graph in the order of their steps, each with those it went on from. */
+function nodesOf(history: History, { sessions, final }: Material): SessionNode[] {
+  const own = new Map<string, Event[]>()
+  for (const event of history.events) {
+    const known = own.get(event.session.id)
+    if (known) known.push(event)
+    else own.set(event.session.id, [event])
+  }
+  // The result may be the session of a call whose last steps are those of a call inside it.
+  const result = own.has(final.id) ? final.id : (tipOf(final, history)?.session.id ?? final.id)
+  const nodes = sessions.map(session => {
+    const { parents, operation, at, by, label } = session.lineage
+    const events = own.get(session.id) ?? []
+    return {
+      id: session.id,
+      parents,
+      operation,
+      at,
+      ...(by !== undefined && { by }),
+      ...(label !== undefined && { label }),
+      branch: (history.lineOf.get(session.id) as Line).index,
+      head: session.head ?? null,
+      length: session.length,
+      after: [...new Set(beforeIt(session, events, history))],
+      steps: events.length,
+      ...(events[0] && { firstStep: events[0].n }),
+      ...(session.id === result && { isFinal: true as const }),
+    }
+  })
+  return inOrderOfSteps(nodes, history, sessions)
+}
+
+function beforeIt(session: Session, events: readonly Event[], history: History): string[] {
+  const [first] = events
+  if (first === undefined) {
+    const tip = tipOf(session, history)
+    return tip ? [tip.session.id] : []
+  }
+  const before = previousOf(first.chunk)
+  const from = before && history.byChunk.get(before.id)?.session.id
+  const merged = events.flatMap(({ chunk }) =>
+    chunk.kind === 'merge'
+      ? chunk.branches.flatMap(({ head }) => {
+          const tip = head === null ? undefined : history.byChunk.get(head)
+          return tip && tip.session.id !== session.id ? [tip.session.id] : []
+        })
+      : [],
+  )
+  return [...(from === undefined ? [] : [from]), ...merged]
+}
+
+function tipOf({ head }: Session, { byChunk }: History): Event | undefined {
+  return head === undefined ? undefined : byChunk.get(head)
+}
+
+/** What became of the files: between the first tree and the last where both can be read, else the recorded patches one after the other. */
+async function patchOf(
+  final: Session,
+  events: readonly Event[],
+  cutter: Cutter,
+  workspaces?: string,
+): Promise<FinalPatch> {
+  const from = firstTree(final)
+  const to = foldAt(valueFrom(final).tip).tree
+  const trees = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) }
+  if (from !== undefined && to !== undefined && workspaces !== undefined) {
+    try {
+      const objects = await openKeptFiles(workspaces)
+      const changes = await changesBetween(objects, from, to, { patch: 100_000, patches: 1_000_000 })
+      return { source: 'trees', ...trees, files: changes.map(file => fileStep(file, cutter)) }
+    } catch (error) {
+      if (!(error instanceof RathError)) throw error
+      return { ...recorded(events, cutter), ...trees, note: `The trees could not be read: ${error.message}` }
+    }
+  }
+  return {
+    ...recorded(events, cutter),
+    ...trees,
+    ...(from !== undefined && { note: 'The files themselves were not at hand.' }),
+  }
+}
+
+function recorded(events: readonly Event[], cutter: Cutter): Pick<FinalPatch, 'source' | 'files'> {
+  const files = changesOf(events)
+    .filter(({ event }) => event.inFinal)
+    .map(({ event, file }) => ({ ...fileStep(file, cutter), step: event.n }))
+  return { source: files.length > 0 ? 'recorded' : 'none', files }
+}
+
+/** The files as the first call, or the placement, found them. */
+function firstTree(session: Session): Digest | undefined {
+  for (const chunk of session.chunks) {
+    if (chunk.kind === 'placement' && chunk.workspace?.tree !== undefined) return chunk.workspace.tree
+    if (chunk.kind === 'tool-result' && chunk.before !== undefined) return chunk.before
+  }
+  return undefined
 }

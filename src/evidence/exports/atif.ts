@@ -1,19 +1,23 @@
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
-import type { JsonObject } from '../../base/json.ts'
+import { isPlainObject, type Json, type JsonObject } from '../../base/json.ts'
 import { sessionsInside } from '../../run/graph/rows.ts'
 import type { Chunk } from '../../session/chunk.ts'
+import { outcomeText } from '../../session/chunk-text.ts'
+import { type AnswerPart, type FilePart, type ImagePart, textOf } from '../../session/part.ts'
 import type { Session } from '../../session/session.ts'
 import type { Usage } from '../../session/usage.ts'
-import { atifArguments, atifContent, atifResult } from './atif-content.ts'
 import {
+  type AtifContent,
   type AtifMetrics,
+  type AtifPart,
   type AtifResult,
   type AtifStep,
   type AtifToolCall,
   type AtifTrajectory,
   atifVersion,
 } from './atif-format.ts'
+import { addressOf, named } from './openai.ts'
 
 export interface AtifOptions {
   /** Who acted; by default the producer of the first answer, of version `unknown`. */
@@ -202,5 +206,51 @@ function totals(usage: Usage, steps: number): AtifTrajectory['final_metrics'] {
     total_cached_tokens: usage.cachedInputTokens,
     ...(usage.cost !== undefined && { total_cost_usd: usage.cost }),
     total_steps: steps,
+  }
+}
+
+const images = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
+const sounds = new Set(
+  ['wav', 'mpeg', 'mp4', 'aac', 'ogg', 'flac', 'webm', 'aiff'].map(name => `audio/${name}`),
+)
+
+/** Text as it is; parts where something else is among it. What the format has no type for is named in brackets. */
+function atifContent(content: readonly AnswerPart[]): AtifContent {
+  const shown = content.filter(part => part.type !== 'reasoning' && part.type !== 'tool-call')
+  if (shown.every(part => part.type === 'text')) return textOf(shown)
+  return shown.map(part => (part.type === 'text' ? { type: 'text', text: part.text } : media(part)))
+}
+
+function media(part: ImagePart | FilePart): AtifPart {
+  const { mediaType } = part
+  const type = images.has(mediaType) ? 'image' : sounds.has(mediaType) ? 'audio' : undefined
+  if (type === undefined) return { type: 'text', text: named(part) }
+  return { type, source: { media_type: mediaType, path: addressOf(part) } }
+}
+
+/** The format has objects for arguments; anything else a model wrote stands in one under `input`. */
+function atifArguments(args: Json): JsonObject {
+  return isPlainObject(args) ? (args as JsonObject) : { input: args }
+}
+
+function atifResult(
+  chunk: Chunk<'tool-result'>,
+  callId: string | undefined,
+  inside: readonly string[],
+): AtifResult {
+  const { outcome, tool, id, durationMs } = chunk
+  return {
+    ...(callId !== undefined && { source_call_id: callId }),
+    content:
+      outcome.kind === 'value' && outcome.content ? atifContent(outcome.content) : outcomeText(outcome),
+    ...(inside.length > 0 && {
+      subagent_trajectory_ref: inside.map(id => ({ session_id: id, trajectory_id: id })),
+    }),
+    extra: {
+      chunk: id,
+      tool,
+      outcome: outcome.kind,
+      ...(durationMs !== undefined && { duration_ms: durationMs }),
+    },
   }
 }

@@ -1,15 +1,15 @@
 import { RathError, show } from '../../base/errors.ts'
 import type { Tool } from '../spec.ts'
 import { toolTable } from '../tool.ts'
-import { inWorkspaceByDefault } from './default-path.ts'
-import { editWorkspaceFile } from './edit-file.ts'
-import { listWorkspaceFiles } from './list-files.ts'
-import { workspacePathExists } from './path-exists.ts'
+import { editWorkspaceFile, writeWorkspaceFile } from './edit-file.ts'
+import {
+  inWorkspaceByDefault,
+  listWorkspaceFiles,
+  searchWorkspace,
+  workspacePathExists,
+} from './list-files.ts'
 import { readWorkspaceFile } from './read-file.ts'
-import { runCode } from './run-code.ts'
-import { runShellCommand } from './run-shell-command.ts'
-import { searchWorkspace } from './search.ts'
-import { writeWorkspaceFile } from './write-file.ts'
+import { runCode, runShellCommand } from './run-shell-command.ts'
 
 export type BuiltinName =
   | 'run_shell_command'

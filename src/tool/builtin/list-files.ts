@@ -1,7 +1,9 @@
+import type { Json } from '../../base/json.ts'
 import type { FileEntry, SandboxFiles } from '../../sandbox/spec.ts'
+import type { Tool } from '../spec.ts'
 import { tool } from '../tool.ts'
 import { inSandbox } from './readable.ts'
-import { allFiles } from './resources.ts'
+import { allFiles, fileResources } from './resources.ts'
 
 /** Entries of one list. */
 const most = 1000
@@ -61,3 +63,66 @@ async function read(files: SandboxFiles, folder: string, isAsked: boolean): Prom
     return []
   }
 }
+
+/** A tool whose `path` is the workspace when the model gives none. Filled in before the policy looks, so that a rule about paths sees it. */
+export function inWorkspaceByDefault(tool: Tool): Tool {
+  return Object.freeze({
+    ...tool,
+    parse: async (args: Json) => ({ path: '.', ...((await tool.parse(args)) as object) }),
+  })
+}
+
+export const workspacePathExists = tool<{ path: string }>({
+  name: 'workspace_path_exists',
+  description: 'Tell whether there is a file or a folder at a path of the workspace.',
+  input: {
+    type: 'object',
+    properties: { path: { type: 'string', description: 'Path in the workspace.' } },
+    required: ['path'],
+    additionalProperties: false,
+  },
+  effect: 'read',
+  // A folder is there once a file was written into it, so it waits for every write.
+  resource: ({ path }) => [...new Set([...fileResources(path), allFiles])],
+  run: ({ path }, context) =>
+    inSandbox(context, async ({ files }) => {
+      const found = await files.stat(path)
+      return found === null ? { exists: false } : { exists: true, kind: found.kind }
+    }),
+})
+
+export const searchWorkspace = tool<{
+  query: string
+  path?: string
+  glob?: string
+  regex?: boolean
+  limit?: number
+}>({
+  name: 'search_workspace',
+  description:
+    'Find lines in the text files of the workspace. Upper and lower case differ. Leaves out .git and node_modules unless `path` is in them.',
+  input: {
+    type: 'object',
+    properties: {
+      query: { type: 'string', minLength: 1, description: 'Text to find in a line.' },
+      path: { type: 'string', description: 'Folder or file to search; the workspace by default.' },
+      glob: { type: 'string', minLength: 1, description: 'Only files like this: *.ts, src/**/*.test.ts' },
+      regex: { type: 'boolean', description: 'query is a JavaScript regular expression; false by default.' },
+      limit: { type: 'integer', minimum: 1, maximum: 1000, description: 'Matches at most; 100 by default.' },
+    },
+    required: ['query'],
+    additionalProperties: false,
+  },
+  effect: 'read',
+  resource: () => allFiles,
+  run: ({ query, ...rest }, context) =>
+    inSandbox(context, async ({ files }) => {
+      const { signal } = context
+      const { matches, truncated, skipped } = await files.search({ text: query, ...rest, signal })
+      return {
+        matches: matches.map(({ path, line = 0, text = '' }) => ({ path, line, text })),
+        ...(truncated && { truncated }),
+        ...(skipped > 0 && { skipped }),
+      }
+    }),
+})

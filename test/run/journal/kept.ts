@@ -1,5 +1,5 @@
 import { Agent } from '../../../src/flow/agent.ts'
-import { Parallel } from '../../../src/flow/parallel.ts'
+import { Parallel } from '../../../src/flow/containers.ts'
 import { Workflow } from '../../../src/flow/workflow.ts'
 import type { ForwardContext } from '../../../src/run/forward.ts'
 import type { Session } from '../../../src/session/session.ts'

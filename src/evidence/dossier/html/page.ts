@@ -4,7 +4,6 @@ import { count, counted, moment, money, span } from '../figures.ts'
 import { graphSection } from './graph.ts'
 import { type Content, html, Markup } from './markup.ts'
 import { textBlock } from './parts.ts'
-import { script } from './script.ts'
 import { sealed, sealMarks } from './seal.ts'
 import {
   approvalSection,
@@ -21,7 +20,7 @@ import {
   toolSection,
 } from './sections.ts'
 import { recordSection } from './step.ts'
-import { style } from './style.ts'
+import { script, style } from './style.ts'
 
 /**
  * A dossier as one page of HTML that needs nothing else: no network, no fonts, no files. Whatever was recorded is text on it and nothing more;

@@ -1,7 +1,9 @@
 import { type CommitPlan, isRejectedLane } from '../../commit-plan.ts'
-import type { Committed, NewMemory } from '../../spec.ts'
+import type { ReadResource } from '../../resource.ts'
+import type { Committed, Memory, NewMemory } from '../../spec.ts'
 import { chunkKey } from '../../turns.ts'
-import { relabel, type Writing, writeEntries } from './write.ts'
+import type { Row } from './database.ts'
+import { relabel, removeEntry, type Writing, writeEntries } from './write.ts'
 
 export function commitPlan(writing: Writing, plan: CommitPlan): Committed {
   const { fresh } = writeEntries(writing, notForgotten(writing, plan.entries))
@@ -61,4 +63,25 @@ function reject({ db, names }: Writing, { rejected, rejections: { chunks, subjec
       found.add(n as number)
   }
   for (const n of found) relabel(db, n, { lane: 0, rejected: 1 })
+}
+
+/** Keeps a resource instead of what was kept under its name. Pieces that did not change stay the entries they were. */
+export function replaceResource(
+  writing: Writing,
+  { name, scope }: ReadResource,
+  entries: readonly NewMemory[],
+): readonly Memory[] {
+  const { db, names } = writing
+  const same = new Map(entries.map(entry => [entry.key, entry.text]))
+  const before = db.all(
+    "SELECT * FROM entry WHERE key > ?1 || '#' AND key < ?1 || '$' AND scope = ?2",
+    name,
+    names.find('scope', scope),
+  )
+  for (const row of before as (Row & { key: string })[]) {
+    // The numbers behind the name only: another resource's name may begin with this one.
+    if (!/^\d+$/.test(row.key.slice(name.length + 1))) continue
+    if (same.get(row.key) !== row.text) removeEntry(db, row)
+  }
+  return writeEntries(writing, entries).kept
 }

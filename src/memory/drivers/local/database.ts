@@ -3,7 +3,6 @@ import { Connection } from '../../../base/sqlite/connection.ts'
 import { checkFileFormat, migrateFile } from '../../../base/sqlite/format.ts'
 import { createFile, openDatabase, setDurability } from '../../../base/sqlite/open.ts'
 import { toMemoryError } from './errors.ts'
-import type { DatabaseOptions } from './options.ts'
 import { format } from './schema.ts'
 
 export type Value = string | number | null | Uint8Array
@@ -78,4 +77,12 @@ function homeOf(path: string): string | undefined {
   const parts = dirname(path).split(sep)
   const depth = parts.lastIndexOf('.openrath') + 1
   return depth === 0 ? undefined : parts.slice(0, depth).join(sep)
+}
+
+/** How a file of memories is opened. Apart from the connection: whoever reads these types need not know those of `node:sqlite`. */
+export interface DatabaseOptions {
+  /** `full` (default) survives a power cut; `normal` every crash of the process. */
+  readonly durability?: 'normal' | 'full'
+  /** Milliseconds to wait for another process. Default 30,000. */
+  readonly busyTimeout?: number
 }

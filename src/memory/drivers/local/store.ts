@@ -23,11 +23,10 @@ import type {
   WriteOptions,
 } from '../../spec.ts'
 import { isWithin, parseRef, treeOf } from '../../uri.ts'
-import { commitPlan } from './commit.ts'
+import { commitPlan, replaceResource } from './commit.ts'
 import type { Database, Row } from './database.ts'
 import { accepting } from './filter.ts'
 import { findByWords, hitsOf } from './find.ts'
-import { replaceResource } from './ingest.ts'
 import { listEntries, toForget } from './list.ts'
 import { mergeIfDue } from './merge.ts'
 import { Names } from './names.ts'

@@ -1,4 +1,6 @@
+import { digestOf } from '../../../base/digest.ts'
 import { RathError, show } from '../../../base/errors.ts'
+import { newId } from '../../../base/ids.ts'
 import type { Session } from '../../../session/session.ts'
 import {
   checkChange,
@@ -9,8 +11,9 @@ import {
   checkQuery,
 } from '../../check.ts'
 import { planCommit } from '../../commit-plan.ts'
-import { changedEntry, fits } from '../../entry.ts'
+import { changedEntry, fits, newEntry } from '../../entry.ts'
 import { checkOpen } from '../../refusal.ts'
+import { readResource } from '../../resource.ts'
 import type {
   CommitOptions,
   Committed,
@@ -33,9 +36,7 @@ import { isWithin, parseRef, treeOf } from '../../uri.ts'
 import type { VikingClient } from './client.ts'
 import { filesNamed, listFiles, readAt, readFiles } from './files.ts'
 import { findOn, targetsOf } from './find.ts'
-import { idOf, sortByKey } from './keys.ts'
-import { fileName, fileOf, foreignFile, ours, placeOf } from './places.ts'
-import { takeIn } from './resources.ts'
+import { fileName, fileOf, folderOf, foreignFile, ours, placeOf, resourceFolder } from './places.ts'
 import { extract } from './sessions.ts'
 import { batchesOf, createFiles, removeFile, replaceFile } from './write.ts'
 
@@ -269,4 +270,86 @@ function missing(ref: MemoryRef, name: string): RathError {
     'memory-missing',
     `There is no entry ${show(ref)} in ${name}: it was forgotten, or never there.`,
   )
+}
+
+/** The entry that holds a key already, and the others as they are to be written, each key once. */
+interface Sorted {
+  /** For each of the given entries, its own. */
+  readonly all: readonly Memory[]
+  readonly fresh: readonly Memory[]
+}
+
+/** The id of an entry with a key is made of its scope and key, so that whoever writes it second finds it there. */
+async function sortByKey(
+  client: VikingClient,
+  given: readonly NewMemory[],
+  now: number,
+  signal?: AbortSignal,
+): Promise<Sorted> {
+  const known = new Map<string, Memory>()
+  const fresh: Memory[] = []
+  const all: Memory[] = []
+  for (const entry of given) {
+    const id = idOf(entry)
+    const held =
+      known.get(id) ?? (entry.key === undefined ? undefined : await heldBy(client, entry, id, signal))
+    const kept = held ?? newEntry(entry, id, now)
+    if (held === undefined) fresh.push(kept)
+    known.set(id, kept)
+    all.push(kept)
+  }
+  return { all, fresh }
+}
+
+function idOf({ key, scope = 'agent' }: NewMemory): string {
+  return key === undefined ? newId() : digestOf([scope, key]).slice(0, 32)
+}
+
+/** Its category may have changed, and with it the folder. */
+async function heldBy(
+  client: VikingClient,
+  { scope = 'agent' }: NewMemory,
+  id: string,
+  signal?: AbortSignal,
+): Promise<Memory | undefined> {
+  const [uri] = await filesNamed(client, fileName(id), folderOf(scope), signal)
+  return uri === undefined ? undefined : readAt(client, uri, signal)
+}
+
+/**
+ * Hands a text over as a resource of the server, which divides it itself; what was there under the name gives way. Files and addresses are
+ * read here, never by the server, so that what may be read is decided in one place.
+ */
+async function takeIn(
+  client: VikingClient,
+  resource: Resource,
+  summarise: boolean,
+  signal?: AbortSignal,
+): Promise<readonly Memory[]> {
+  const { name, text } = await readResource(resource, {}, signal)
+  const form = new FormData()
+  form.set(
+    'file',
+    new Blob([text], { type: 'text/markdown' }),
+    /\.\w+$/.test(name) ? 'resource.md' : 'resource.txt',
+  )
+  const { temp_file_id: upload } = await client.call<{ temp_file_id: string }>(
+    'POST',
+    '/api/v1/resources/temp_upload',
+    {
+      form,
+      signal,
+    },
+  )
+  const to = resourceFolder(name)
+  await client.call('POST', '/api/v1/resources', {
+    body: {
+      temp_file_id: upload,
+      to,
+      wait: true,
+      processing_mode: summarise ? 'semantic_and_vectors' : 'vectors_only',
+    },
+    signal,
+  })
+  return readFiles(client, await listFiles(client, [to], signal), signal)
 }

@@ -2,8 +2,7 @@ import { RathError } from '../../../base/errors.ts'
 import type { Memory, NewMemory } from '../../spec.ts'
 import type { VikingClient } from './client.ts'
 import { isRefusal } from './errors.ts'
-import { toFile } from './file.ts'
-import { nothing } from './files.ts'
+import { nothing, toFile } from './files.ts'
 import { fileOf, ours } from './places.ts'
 
 /** What the server takes in one batch, which it checks as a whole before it writes the first. */

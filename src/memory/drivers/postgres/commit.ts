@@ -1,7 +1,9 @@
 import { type CommitPlan, isRejectedLane } from '../../commit-plan.ts'
-import type { Committed, NewMemory } from '../../spec.ts'
+import type { ReadResource } from '../../resource.ts'
+import type { Committed, Memory, NewMemory } from '../../spec.ts'
 import { chunkKey } from '../../turns.ts'
-import { type Writing, writeEntries } from './write.ts'
+import { columns, type EntryRow } from './rows.ts'
+import { removeEntries, type Writing, writeEntries } from './write.ts'
 
 export async function commitPlan(writing: Writing, plan: CommitPlan): Promise<Committed> {
   const { fresh } = await writeEntries(writing, await notForgotten(writing, plan.entries))
@@ -54,4 +56,24 @@ async function reject(
         OR source::jsonb -> 'chunks' ?| $3::text[])`,
     [place, lanes, made, rejected, [...subjects]],
   )
+}
+
+/** Keeps a resource instead of what was kept under its name. Pieces that did not change stay the entries they were. */
+export async function replaceResource(
+  writing: Writing,
+  { name, scope }: ReadResource,
+  entries: readonly NewMemory[],
+): Promise<readonly Memory[]> {
+  const same = new Map(entries.map(entry => [entry.key, entry.text]))
+  const before = await writing.queries.query<EntryRow>(
+    `SELECT ${columns} FROM openrath_memory.entry WHERE place = $1 AND scope = $2 AND starts_with(key, $3 || '#')`,
+    [writing.place, scope, name],
+  )
+  // The numbers behind the name only: another resource's name may begin with this one.
+  const pieces = before.filter(row => /^\d+$/.test((row.key as string).slice(name.length + 1)))
+  await removeEntries(
+    writing,
+    pieces.filter(row => same.get(row.key as string) !== row.body),
+  )
+  return (await writeEntries(writing, entries)).kept
 }

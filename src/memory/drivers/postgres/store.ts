@@ -1,8 +1,15 @@
-import { RathError } from '../../../base/errors.ts'
+import { RathError, show } from '../../../base/errors.ts'
 import type { Session } from '../../../session/session.ts'
 import { defaultFloor } from '../../calibrate.ts'
 import { allCapabilities } from '../../capabilities.ts'
-import { checkChange, checkEntries, checkFilter, checkForget, checkQuery } from '../../check.ts'
+import {
+  checkChange,
+  checkEntries,
+  checkFilter,
+  checkForget,
+  checkListLimit,
+  checkQuery,
+} from '../../check.ts'
 import { planCommit } from '../../commit-plan.ts'
 import { checkOpen, missingMemory } from '../../refusal.ts'
 import { type ResourceLimits, readResource } from '../../resource.ts'
@@ -25,11 +32,9 @@ import type {
   WriteOptions,
 } from '../../spec.ts'
 import { isWithin, parseRef, treeOf } from '../../uri.ts'
-import { commitPlan } from './commit.ts'
-import { toForget, visible } from './filter.ts'
-import { findByWords, type Scored } from './find.ts'
-import { replaceResource } from './ingest.ts'
-import { listEntries } from './list.ts'
+import { commitPlan, replaceResource } from './commit.ts'
+import { matching, toForget, visible } from './filter.ts'
+import { type Finding, findByWords, type Scored } from './find.ts'
 import type { Pool, Queries } from './pool.ts'
 import { columns, type EntryRow, toMemory } from './rows.ts'
 import type { Vectors } from './vectors.ts'
@@ -224,4 +229,34 @@ export class PostgresStore implements MemoryStore {
       return row ? [{ ...toMemory(row), score }] : []
     })
   }
+}
+
+/** The newest first. */
+async function listEntries(
+  { queries, place, now }: Finding,
+  { limit = 50, cursor, ...filter }: MemoryFilter & { limit?: number; cursor?: string },
+): Promise<MemoryPage> {
+  checkListLimit(limit)
+  const where = matching(place, filter, now)
+  if (cursor !== undefined) {
+    const [at, n] = parseCursor(cursor)
+    where.add(`(happened, n) < ($::float8, ${n}::bigint)`, at)
+  }
+  const rows = await queries.query<EntryRow>(
+    `SELECT ${columns} FROM openrath_memory.entry WHERE ${where} ORDER BY happened DESC, n DESC LIMIT ${limit + 1}`,
+    where.values,
+  )
+  const page = rows.slice(0, limit)
+  const last = page.at(-1)
+  const entries = page.map(toMemory)
+  return rows.length > limit && last ? { entries, cursor: `${last.happened}:${last.n}` } : { entries }
+}
+
+function parseCursor(cursor: unknown): [number, string] {
+  const [, at, n] = (typeof cursor === 'string' && /^(-?\d[\d.e+]*):(\d{1,18})$/.exec(cursor)) || []
+  if (at !== undefined && n !== undefined) return [Number(at), n]
+  throw new RathError(
+    'invalid-argument',
+    `${show(cursor)} is no cursor of a list; take it from the page before.`,
+  )
 }
