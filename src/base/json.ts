@@ -70,6 +70,14 @@ export function copyJson(value: unknown, path: string, problems: Problem[], dept
   return null
 }
 
+/**
+ * Data that is JSON by its type, where TypeScript cannot see it: an interface has no index signature. Nothing is checked or copied; what comes
+ * from outside goes through `toJson`.
+ */
+export function asJson(value: object): Json {
+  return value as Json
+}
+
 /** Whether `copyJson` would find nothing wrong and leave nothing out: for who needs no copy. */
 export function isJson(value: unknown, depth = 0): value is Json {
   return isPlain(value, depth, false)

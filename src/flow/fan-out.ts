@@ -3,7 +3,7 @@ import { RathError, show } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { stopsRun } from '../base/run-stop.ts'
 import { currentContext } from '../run/context.ts'
-import { scopeIn } from '../run/scope.ts'
+import { effect, valueIn } from '../run/effect.ts'
 import { laneBefore, laneOff, rootLane } from '../session/lane.ts'
 import { onLane } from '../session/lineage.ts'
 import { type Session, sessionOf, valueFrom } from '../session/session.ts'
@@ -61,14 +61,13 @@ export async function fanOut(
   if (until === 'all' || context === undefined) return runBranches(branches, until, options)
   // Which one was first is a matter of luck, and so it is recorded: later only that one is run.
   let ended: readonly Ended[] | undefined
-  const { value } = await context.run.door.pass(
+  const passed = await effect(
+    context,
     {
       kind: 'first',
       session: context.input as Session,
       request: branches.map(({ label }) => label),
-      sample: scopeIn(context).sample,
       rule: 'read',
-      by: context.by,
       light: true,
       own: true,
     },
@@ -79,7 +78,7 @@ export async function fanOut(
   )
   if (ended) return ended
   const all = branches.map(notBegun)
-  const first = value as number
+  const first = valueIn(passed)
   const [end] = await runBranches([branches[first] as Branch], until, options)
   all[first] = end as Ended
   return all

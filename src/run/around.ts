@@ -1,17 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Session } from '../session/session.ts'
-import type { Door } from './effect.ts'
+import type { Maker } from './effect.ts'
 import type { Places } from './place/places.ts'
 import type { RunClock } from './run-clock.ts'
-import type { Scope } from './scope.ts'
 
 /** What code deep inside a call may know of it; `RunContext` is all of it. */
-export interface Around {
-  readonly run: { readonly door: Door }
-  readonly scope: Scope
-  readonly by: string
+export interface Around extends Maker {
   readonly input: Session | undefined
-  readonly runtime: { readonly places: Places }
+  readonly runtime: Maker['runtime'] & { readonly places: Places }
   /** Set in a run that goes on with its record. */
   readonly clock: RunClock | undefined
 }

@@ -2,7 +2,7 @@ import { untilAbort } from '../base/abort.ts'
 import { now } from '../base/clock.ts'
 import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
-import { canonicalJsonOfOrdered, type Json, type JsonObject, toJson } from '../base/json.ts'
+import { asJson, canonicalJsonOfOrdered, toJson } from '../base/json.ts'
 import { type RetryOptions, withRetry } from '../model/retry.ts'
 import type { Model, ModelAnswer, ModelDelta, ModelRequest } from '../model/spec.ts'
 import type { ChunkInput } from '../session/chunk.ts'
@@ -11,12 +11,11 @@ import type { Session } from '../session/session.ts'
 import type { Store } from '../store/spec.ts'
 import { Deadline, unknownPrice } from './budget.ts'
 import { emit, type RunContext } from './context.ts'
-import { errorOf, failureOf } from './effect.ts'
-import { cleanDigest, type Outcome } from './entry.ts'
+import { type Ended, effect, errorOf, failureOf } from './effect.ts'
+import { cleanDigest, type Failure, type ModelAnswered, type ModelAsked, type Outcome } from './entry.ts'
 import { spendInside } from './inside.ts'
 import { ownError } from './own-error.ts'
 import { Recorder } from './recorder.ts'
-import { scopeIn } from './scope.ts'
 
 /** The budget ended while the model was answering, or between two answers of one piece of work. The message says what is used up. */
 export class BudgetSpent extends Error {
@@ -63,56 +62,43 @@ export interface Tools {
   readonly descriptions: ModelRequest['tools']
 }
 
-export interface Answered {
-  readonly answer: ModelAnswer
-  /** Attempts that failed before it, as evidence. */
-  readonly failures: readonly ChunkInput[]
+export interface Answered extends ModelAnswered {
   /** When it was there, in milliseconds since the epoch. */
   readonly at?: number
 }
 
-/**
- * One answer, with retries, through the door. Failed attempts are returned for the record beside the answer, or stand on the error
- * (`chunks`) when there was none.
- */
+/** One answer, with retries. Failed attempts are returned for the record beside the answer, or stand on the error (`chunks`) when there was none. */
 export async function ask(question: Question, context: RunContext): Promise<Answered> {
   const { model, session, about } = question
   const { tools } = about
-  const { door } = context.run
-  const { tracing } = context.runtime
-  if (tools) door.define(tools.digest, () => tools.descriptions as unknown as Json)
-  let cause: unknown
-  const passed = await door.pass(
+  if (tools) context.run.door.define(tools.digest, () => asJson(tools.descriptions))
+  const { request, text } = requests.get(about) ?? requestOf(model, about, await context.runtime.store)
+  const passed = await effect(
+    context,
     {
       kind: 'model',
       session,
-      ...(requests.get(about) ?? requestOf(model, about, await context.runtime.store)),
-      sample: scopeIn(context).sample,
+      request,
+      text,
       rule: 'read',
-      by: context.by,
-      isCancelled: () => context.aborted,
+      trace: (tracing, at, work) => tracing.model(question, context, at, work),
     },
-    async at => {
+    async () => {
       if (context.budget.needsPrices && model.priced !== true) throw unknownPrice(model.id)
-      const answer = () => answerOf(question, context)
-      const ended = await (tracing ? tracing.model(question, context, at, answer) : answer())
-      cause = ended.cause
-      return ended.outcome
+      return answerOf(question, context)
     },
   )
+  const { value, error, at } = passed
   if (passed.isRecorded) {
-    context.run.serve(model.wraps ?? model, passed.value as unknown as Answered | undefined)
-    tracing?.recorded()
+    context.run.serve(model.wraps ?? model, value)
     spend(passed, context)
   }
-  if (passed.error === undefined) {
-    const answered = passed.value as unknown as Answered
-    spendInside(answered.answer.usage)
-    return passed.at === undefined ? answered : { ...answered, at: passed.at }
+  if (value !== undefined) {
+    spendInside(value.answer.usage)
+    return at === undefined ? value : { ...value, at }
   }
-  const failure = passed.error as unknown as Failure
-  if (failure.spent !== undefined) throw new BudgetSpent(failure.spent, failure.failures)
-  throw new AskFailed(cause ?? errorOf(passed.error), failure.failures)
+  if (error.spent !== undefined) throw new BudgetSpent(error.spent, error.failures)
+  throw new AskFailed(passed.cause ?? errorOf(error as Failure), error.failures)
 }
 
 /** No answer came: why, and every attempt as a chunk. */
@@ -125,17 +111,7 @@ export class AskFailed extends Error {
   }
 }
 
-interface Failure {
-  readonly failures: readonly ChunkInput[]
-  readonly spent?: string
-  /** How often it was asked, where the budget ended that. */
-  readonly rounds?: number
-}
-
-async function answerOf(
-  { model, retry, request }: Question,
-  context: RunContext,
-): Promise<{ outcome: Outcome; cause?: unknown }> {
+async function answerOf({ model, retry, request }: Question, context: RunContext): Promise<Ended<'model'>> {
   const failures: ChunkInput[] = []
   const store = await context.runtime.store
   using deadline = new Deadline(context)
@@ -157,13 +133,12 @@ async function answerOf(
         emit(context, { type: 'retry', attempt: number, waitMs, error: error.code, message })
       },
     })
-    return { outcome: { value: { answer, failures } as unknown as Json } }
+    return { value: { answer, failures } }
   } catch (error) {
-    const evidence = failures as unknown as Json
     const spent = deadline.passed ? 'the time is over' : error instanceof BudgetSpent && error.message
-    if (spent) return { outcome: { error: { spent, failures: evidence, rounds } } }
+    if (spent) return { error: { spent, failures, rounds } }
     if (context.aborted) throw error
-    return { outcome: { error: { ...(failureOf(error) as JsonObject), failures: evidence } }, cause: error }
+    return { error: { ...failureOf(error), failures }, cause: error }
   }
 }
 
@@ -211,18 +186,18 @@ function withNames(answer: ModelAnswer): ModelAnswer {
 }
 
 /** What is on record counts: a budget ends a run at the same point whenever it is run. */
-function spend({ value, error }: Outcome, { budget }: RunContext): void {
-  const recorded = (value ?? error) as unknown as Failure & Partial<Answered>
-  const { answer, failures, rounds = failures.length + 1 } = recorded
+function spend({ value, error }: Outcome<'model'>, { budget }: RunContext): void {
+  const { failures } = value ?? error
+  const rounds = error?.rounds ?? failures.length + 1
   for (let n = 0; n < rounds; n++) budget.addRound()
-  if (answer?.usage) budget.addUsage(answer.usage)
+  if (value?.answer.usage) budget.addUsage(value.answer.usage)
 }
 
 /** What was made of each of them: an agent asks about the same round after round. */
 const requests = new WeakMap<About, Written>()
 
 interface Written {
-  readonly request: Json
+  readonly request: ModelAsked
   readonly text: string
 }
 
@@ -234,7 +209,7 @@ function requestOf(model: Model, about: About, store: Store): Written {
     ...(tools && { tools: tools.digest }),
     ...(output && { output: { name: output.name, schema: cleanDigest(output.schema, store) } }),
   }
-  const request = toJson(given, 'request')
+  const request = toJson(given, 'request') as ModelAsked
   const made = { request, text: canonicalJsonOfOrdered(request) }
   requests.set(about, made)
   return made

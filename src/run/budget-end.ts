@@ -3,9 +3,8 @@ import type { JsonObject } from '../base/json.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
 import type { RunContext } from './context.ts'
-import type { Asked } from './entry.ts'
+import { type Asking, effect, recall } from './effect.ts'
 import type { Recorder } from './recorder.ts'
-import { scopeIn } from './scope.ts'
 
 /** Where a budget may end a piece of work. */
 export interface BudgetEnd {
@@ -22,13 +21,13 @@ export function spentAt(end: BudgetEnd, context: RunContext): string | undefined
   const { budget, run } = context
   const spent = run.isResumed ? undefined : budget.spent
   if (spent !== undefined || !run.isRecorded) return spent
-  const { value, error } = run.door.recall(askedAt(end, context)) ?? {}
-  return (value ?? (error as { spent?: string } | undefined)?.spent) as string | undefined
+  const { value, error } = recall(context, askingAt(end)) ?? {}
+  return value ?? error?.spent
 }
 
 /** Puts on record that the budget ended the work here. Where that is an error, a resumed run with a larger one gets past it. */
 export async function recordEnd(spent: string, end: BudgetEnd, context: RunContext): Promise<void> {
-  await context.run.door.pass(askedAt(end, context), async () =>
+  await effect(context, askingAt(end), async () =>
     context.onBudget === 'throw' ? { error: { spent } } : { value: spent },
   )
 }
@@ -59,16 +58,6 @@ export async function endedAt(end: BudgetEnd, context: RunContext): Promise<stri
   return spent
 }
 
-function askedAt({ session, place = {} }: BudgetEnd, context: RunContext): Asked {
-  const { sample } = scopeIn(context)
-  return {
-    kind: 'budget',
-    session,
-    request: place,
-    sample,
-    rule: 'pure',
-    by: context.by,
-    light: true,
-    own: true,
-  }
+function askingAt({ session, place = {} }: BudgetEnd): Asking<'budget'> {
+  return { kind: 'budget', session, request: place, rule: 'pure', light: true, own: true }
 }

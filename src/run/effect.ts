@@ -1,56 +1,201 @@
 import { clock } from '../base/clock.ts'
 import { RathError, toRathError } from '../base/errors.ts'
-import type { Json } from '../base/json.ts'
-import type { JournalEntry, Store } from '../store/spec.ts'
+import { asJson, type Json } from '../base/json.ts'
+import { stopsRun } from '../base/run-stop.ts'
+import type { JournalEntry, NewEntry } from '../store/spec.ts'
 import {
   type Asked,
   type AskedRecord,
-  type Asker,
   askedIn,
   askerOf,
+  cleaned,
   definition,
+  type EntryName,
+  type Failure,
   inFirstRule,
   insideOf,
   type KeyRule,
   keyOf,
   nextKey,
   type Outcome,
+  outcomeFrom,
   outcomeIn,
   recordOf,
+  type ValueOf,
 } from './entry.ts'
+import { spendInside, watchInside } from './inside.ts'
 import type { Journal } from './journal.ts'
-import { Claims, nameOf, type RunRecord, toolIn } from './replay/record.ts'
+import { Claims, Lender, nameOf, type RunRecord, toolIn } from './replay/record.ts'
+import { runInEffect, type Scope, sawFiles, scopeIn } from './scope.ts'
+import type { Tracing } from './telemetry/tracing.ts'
 
-/** Where everything passes that touches the world. */
+/** What an effect is, besides who makes it. */
+export interface Asking<K extends string> extends Omit<Asked<K>, 'sample' | 'by' | 'signal'> {
+  /** Aborted when nobody waits for it any more; the call's by default. */
+  readonly signal?: AbortSignal
+  /** A rejection of its work is its outcome. Otherwise the effect was cut off, and its rule says what a later run does with it. */
+  readonly keepsFailure?: boolean
+  /** Its work may make effects of its own: what is done inside it, for the tool call named here. */
+  readonly nests?: { readonly callId?: string | undefined } | undefined
+  /** How those who watch see it. */
+  trace?(tracing: Tracing, at: EntryName, work: () => Promise<Ended<K>>): Promise<Ended<K>>
+}
+
+/** What the work of an effect ends with. */
+export type Ended<K extends string> = Outcome<K> & {
+  /** The error itself, where it failed in this process. */
+  readonly cause?: unknown
+  /** It was cut off all the same: this is for whoever asked, and not for the journal. */
+  readonly isCutOff?: boolean
+}
+
+export type Passed<K extends string = string> = Outcome<K> & {
+  /** What people call its entry. */
+  readonly id?: string | undefined
+  /** It was not performed now. */
+  readonly isRecorded: boolean
+  readonly cause?: unknown
+}
+
+/** Who makes effects: the call of a workflow. */
+export interface Maker {
+  readonly by: string
+  readonly scope: Scope
+  readonly aborted: boolean
+  readonly run: { readonly id: string; readonly door: Door; enter(): void; leave(): boolean }
+  readonly runtime: {
+    readonly places: { leave(run: string): Promise<void> }
+    readonly tracing?: Tracing | undefined
+  }
+}
+
+/**
+ * Everything that touches the world is a call of this: a model's answer, a tool, a memory, a merge, a person's decision, the end of a budget,
+ * a user's own effect. Gives the outcome on record, or does the work and puts what it ends with on record. The run lasts until it has ended,
+ * also when nobody waits for it.
+ */
+export async function effect<K extends string>(
+  maker: Maker,
+  asking: Asking<K>,
+  work: (at: Under) => Promise<Ended<K>>,
+): Promise<Passed<K>> {
+  const { run, runtime } = maker
+  const { door } = run
+  run.enter()
+  const left = asking.rule === 'external' ? door.external() : undefined
+  try {
+    const begun = door.begin(askedBy(maker, asking))
+    const at = begun instanceof Promise ? await begun : begun
+    let passed = at.passed as Passed<K> | undefined
+    if (passed === undefined) {
+      const ended = await perform(maker, asking, at, work)
+      if (ended.isCutOff) return { ...ended, isRecorded: false }
+      const concluded = at.conclude(ended as Ended<string>)
+      passed = (concluded instanceof Promise ? await concluded : concluded) as Passed<K>
+    }
+    if (passed.sees) sawFiles()
+    if (passed.isRecorded) {
+      if (asking.trace) runtime.tracing?.recorded()
+      spendInside(passed.inside?.usage)
+    }
+    return passed
+  } finally {
+    left?.()
+    if (run.leave()) await runtime.places.leave(run.id)
+  }
+}
+
+/** The recorded outcome of what the clock decided and code cannot find out again. */
+export function recall<K extends string>(maker: Maker, asking: Asking<K>): Outcome<K> | undefined {
+  return maker.run.door.recall(askedBy(maker, asking)) as Outcome<K> | undefined
+}
+
+/** What an effect gave. Throws its failure. */
+export function valueIn<K extends string>({ value, error, cause }: Passed<K>): ValueOf<K> {
+  if (error !== undefined) throw cause ?? errorOf(error as Failure)
+  return value as ValueOf<K>
+}
+
+/** Something that failed, as the journal keeps it, and back. */
+export function failureOf(thrown: unknown): Failure {
+  const error = toRathError(thrown)
+  const { code, message, data } = error
+  return error === thrown ? { code, message, data } : { code, message }
+}
+
+export function errorOf({ code, message, data }: Failure): RathError {
+  return new RathError(code, message, data ? { data } : {})
+}
+
+function askedBy<K extends string>(maker: Maker, asking: Asking<K>): Asked {
+  const asked: Asked<K> = {
+    ...asking,
+    sample: scopeIn(maker).sample,
+    by: maker.by,
+    signal: asking.signal ?? maker,
+  }
+  return asked as Asked
+}
+
+function perform<K extends string>(
+  maker: Maker,
+  asking: Asking<K>,
+  at: Under,
+  work: (at: Under) => Promise<Ended<K>>,
+): Promise<Ended<K>> {
+  const { tracing } = maker.runtime
+  const { nests, trace, keepsFailure } = asking
+  const attempt = () => {
+    const working = nests ? nested(maker, nests.callId, at, work) : work(at)
+    return keepsFailure ? working.catch((error): Ended<K> => failed(error, maker)) : working
+  }
+  return tracing && trace ? trace(tracing, at, attempt) : attempt()
+}
+
+function failed<K extends string>(error: unknown, { aborted }: Maker): Ended<K> {
+  if (aborted || stopsRun(error)) throw error
+  return { error: failureOf(error), cause: error } as Ended<K>
+}
+
+/** Runs work whose own effects are counted apart from all others, and adds what was done in it. */
+async function nested<K extends string>(
+  maker: Maker,
+  callId: string | undefined,
+  at: Under,
+  work: (at: Under) => Promise<Ended<K>>,
+): Promise<Ended<K>> {
+  const { result, inside } = await runInEffect(maker, insideOf(at), () =>
+    watchInside(maker, callId, () => work(at)),
+  )
+  return Object.keys(inside).length > 0 ? { ...result, inside } : result
+}
+
+/** Where effects are found on record, or begun and concluded. */
 export interface Door {
   /** How it makes keys. */
   readonly rule: KeyRule
-  /**
-   * The outcome of an effect: the recorded one, or what `perform` ends with. A rejection of `perform` has no outcome: the effect was cut
-   * off, and its rule says what a later run does with it.
-   */
-  pass(asked: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed>
-  /** The recorded outcome of what the clock decided and code cannot find out again. */
+  begin(asked: Asked): Begun | Promise<Begun>
+  /** What is on record for whoever asks, without taking it. */
   recall(asked: Asked): Outcome | undefined
   /** Makes what a request names by digest readable again. */
   define(digest: string, value: () => Json): void
+  /** An external effect begins; the function that it gives is called when that has ended. */
+  external(): () => void
   /** Resolves when no external effect is under way any more: how each ended is on record then. */
   quiet(): Promise<void>
 }
 
 /** An effect that is about to be performed. */
-export interface Place {
-  readonly key: string
-  readonly occurrence: number
+export interface Under extends EntryName {
   /** Set when it was begun before and cut off. */
   readonly begun?: JournalEntry | undefined
 }
 
-export type Passed = Outcome & {
-  /** What people call its entry. */
-  readonly id?: string | undefined
-  /** It was not performed now. */
-  readonly isRecorded: boolean
+export interface Begun extends Under {
+  /** The outcome on record: nothing is to be done. */
+  readonly passed?: Passed
+  /** Puts what the work ended with on record, and gives what stands there. */
+  conclude(ended: Ended<string>): Passed | Promise<Passed>
 }
 
 export interface LiveDoorOptions {
@@ -64,14 +209,12 @@ export interface LiveDoorOptions {
   readonly lender?: (() => Promise<RunRecord>) | undefined
   /** Effects by name that a person wants performed, whatever is on record. */
   readonly allowed?: ReadonlySet<string> | undefined
-  /** Told of an effect that may have been done under another name; returns what stops the run. */
+  /** Called with an effect that may have been done under another name; returns what stops the run. */
   onDoubt?(doubt: Doubt): RathError
 }
 
 /** An external effect that is not on record, while a record has outcomes of its kind that nobody has asked for. */
-export interface Doubt {
-  readonly key: string
-  readonly occurrence: number
+export interface Doubt extends EntryName {
   readonly kind: string
   readonly asked: AskedRecord
   /** What may be it. */
@@ -90,7 +233,8 @@ export class LiveDoor implements Door {
   readonly #options: LiveDoorOptions
   readonly #claims: Claims
   readonly #defined = new Set<string>()
-  readonly #external = new Set<Promise<Passed>>()
+  #external = 0
+  #onQuiet: (() => void)[] = []
   #journal: Journal | undefined
   #lender: Promise<Lender> | undefined
   /** Counts whatever passes, so that somebody who waits knows whether the run still moves. */
@@ -102,87 +246,81 @@ export class LiveDoor implements Door {
     this.#claims = new Claims(options.record)
   }
 
-  pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
-    const passing = this.#pass(given, perform)
-    if (given.rule !== 'external') return passing
-    this.#external.add(passing)
-    const gone = () => void this.#external.delete(passing)
-    passing.then(gone, gone)
-    return passing
-  }
-
-  async quiet(): Promise<void> {
-    while (this.#external.size > 0) await Promise.allSettled(this.#external)
-  }
-
-  async #pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
+  begin(given: Asked): Begun | Promise<Begun> {
     this.#moves++
     const opened = this.#options.open()
-    const journal = opened instanceof Promise ? await opened : opened
+    if (opened instanceof Promise) return opened.then(journal => this.#begin(given, journal))
+    return this.#begin(given, opened)
+  }
+
+  #begin(given: Asked, journal: Journal): Begun | Promise<Begun> {
     this.#journal = journal
     const asked = cleaned(this.rule === 1 ? inFirstRule(given) : given, journal.store)
     const key = keyOf(asked, this.rule)
-    const { record } = this.#options
+    const { record, lender } = this.#options
+    if (record === undefined && (lender === undefined || asked.own))
+      return this.#intend(journal, asked, { key, occurrence: this.#claims.next(key) })
     const { occurrence, moved } = this.#claims.take(key, askerOf(asked))
     if (moved && record) journal.note(record.claim(moved, askerOf(asked)))
+    return this.#find(journal, given, asked, { key, occurrence })
+  }
+
+  /** On this run's record, or on that of the run it borrows from, or not yet. */
+  async #find(journal: Journal, given: Asked, asked: Asked, at: EntryName): Promise<Begun> {
+    const { record, retries } = this.#options
+    const { key, occurrence } = at
     const known = record?.find(key, occurrence)
     const outcome = outcomeIn(known)
     const lending = asked.own ? undefined : this.#lending()
     const lender = lending && (await lending)
     // What this run has on record counts as lent too: the next of its kind is another one.
-    const loan = lender?.take(given, key, occurrence, this.rule, journal.store)
-    if (outcome && !(outcome.error !== undefined && this.#options.retries)) {
-      this.#claims.settle({ key, occurrence })
+    const loan = lender?.take(given, at, this.rule, journal.store)
+    if (outcome && !(outcome.error !== undefined && retries)) {
+      this.#claims.settle(at)
       loan?.settle()
-      return { ...servedFrom(known, outcome), id: known && askedIn(known).id }
+      return served(at, { ...servedFrom(known, outcome), id: known && askedIn(known).id })
     }
     const lent = known ? undefined : await loan?.outcome(asked)
-    const at = { key, occurrence }
-    const written = recordOf(asked, at, this.rule, lent && lender?.record.run)
-    const { id } = written
-    const entry = {
-      key: known ? (outcome ? nextKey(known.key) : known.key) : key,
-      occurrence,
-      kind: asked.kind,
-      request: written as unknown as Json,
-    }
     if (lent) {
       loan?.settle()
+      const written = recordOf(asked, at, this.rule, lender?.record.run)
+      const entry = { ...at, kind: asked.kind, request: asJson(written) }
       journal.note(entry)
       // It is on this run's record from now on, whenever it happened.
       const taken = { ...lent, at: Date.now() }
-      journal.conclude(entry, taken as unknown as Json)
-      return { ...taken, isRecorded: true, id }
+      journal.conclude(entry, asJson(taken))
+      return served(at, { ...taken, isRecorded: true, id: written.id })
     }
-    if (record && !known && asked.rule === 'external') await this.#checkUnclaimed(asked, entry)
-    const intending = asked.light ? undefined : journal.intend(entry)
-    if (intending) await intending
-    // What is begun again was begun then, and so was what it begins with.
-    if ((!known || outcome) && !asked.light) clock().live()
-    const started = performance.now()
-    const ended = await perform({ ...at, begun: outcome ? undefined : known })
-    this.#moves++
-    const ms = Math.round((performance.now() - started) * 1000) / 1000
-    const kept = journal.store.clean({
-      ...ended,
-      ms,
-      at: Date.now(),
-    } as unknown as Json) as unknown as Outcome
-    if (!asked.light) clock().live()
-    if (asked.anybody) {
-      const stands = (await journal.settle(entry, kept as unknown as Json)) as unknown as Outcome
-      return { ...stands, isRecorded: false, id: known ? askedIn(known).id : id }
-    }
-    if (asked.light) journal.note(entry)
-    journal.conclude(entry, kept as unknown as Json)
-    if (asked.urgent) await journal.settled()
-    return { ...kept, isRecorded: false, id }
+    if (record && !known && asked.rule === 'external') await this.#checkUnclaimed(asked, at)
+    return this.#intend(journal, asked, at, known)
+  }
+
+  /** Writes down that it is about to be done. */
+  #intend(journal: Journal, asked: Asked, at: EntryName, known?: JournalEntry): Begun | Promise<Begun> {
+    const isRetry = outcomeIn(known) !== undefined
+    const written = recordOf(asked, at, this.rule)
+    const begun = new LiveEffect(
+      journal,
+      asked,
+      at,
+      {
+        key: known ? (isRetry ? nextKey(known.key) : known.key) : at.key,
+        occurrence: at.occurrence,
+        kind: asked.kind,
+        request: asJson(written),
+      },
+      written.id,
+      isRetry ? undefined : known,
+      () => this.#moves++,
+    )
+    const intending = asked.light ? undefined : journal.intend(begun.entry)
+    return intending ? intending.then(() => begun.start()) : begun.start()
   }
 
   recall(asked: Asked): Outcome | undefined {
     const { record } = this.#options
     if (record === undefined) return undefined
-    const outcome = recalled(asked, record, this.#claims)
+    const outcome = this.#claims.recall(asked)
     return outcome?.error !== undefined && this.#options.retries ? undefined : outcome
   }
 
@@ -200,6 +338,18 @@ export class LiveDoor implements Door {
     }
   }
 
+  external(): () => void {
+    this.#external++
+    return () => {
+      this.#external--
+      if (this.#external === 0) for (const resolve of this.#onQuiet.splice(0)) resolve()
+    }
+  }
+
+  async quiet(): Promise<void> {
+    while (this.#external > 0) await new Promise<void>(resolve => this.#onQuiet.push(resolve))
+  }
+
   #lending(): Promise<Lender> | undefined {
     this.#lender ??= this.#options.lender?.().then(record => new Lender(record))
     return this.#lender
@@ -209,102 +359,99 @@ export class LiveDoor implements Door {
    * The net under all that finds entries again: what is about to happen may be what is on record and nobody has asked for. It waits until that was
    * asked for after all, or the run has come to a rest without it; then a person has to look.
    */
-  async #checkUnclaimed(asked: Asked, { key, occurrence, kind, request }: NewDoubt): Promise<void> {
+  async #checkUnclaimed(asked: Asked, at: EntryName): Promise<void> {
     const { allowed, onDoubt } = this.#options
-    if (onDoubt === undefined || allowed?.has(nameOf({ key, occurrence }))) return
-    const find = () => this.#claims.unclaimed(kind, toolIn(asked.request), asked.by)
+    if (onDoubt === undefined || allowed?.has(nameOf(at))) return
+    const { kind, by } = asked
     let moves = this.#moves
     let since = performance.now()
     for (;;) {
-      const unclaimed = find()
+      const unclaimed = this.#claims.unclaimed(kind, toolIn(asked.request), by)
       if (unclaimed.length === 0) return
-      if (asked.isCancelled?.()) throw new RathError('cancelled', `${kind} of ${asked.by} was cancelled.`)
+      if (asked.signal.aborted) throw new RathError('cancelled', `${kind} of ${by} was cancelled.`)
       if (moves !== this.#moves) {
         moves = this.#moves
         since = performance.now()
       } else if (performance.now() - since >= quietMs)
-        throw onDoubt({ key, occurrence, kind, asked: request as unknown as AskedRecord, unclaimed })
+        throw onDoubt({ ...at, kind, asked: recordOf(asked, at, this.rule), unclaimed })
       await new Promise(resolve => setTimeout(resolve, 10))
     }
   }
 }
 
-type NewDoubt = Pick<JournalEntry, 'key' | 'occurrence' | 'kind' | 'request'>
+/** An effect under way, with its intent on record. */
+class LiveEffect implements Begun {
+  readonly key: string
+  readonly occurrence: number
+  readonly begun: JournalEntry | undefined
+  readonly entry: NewEntry
+  readonly #journal: Journal
+  readonly #asked: Asked
+  readonly #id: string | undefined
+  readonly #onEnd: () => void
+  #started = 0
 
-/** The run that another one borrows from. */
-class Lender {
-  readonly record: RunRecord
-  readonly #claims: Claims
-  /** What is done inside an effect here, and inside which one it was done there. */
-  readonly #inside = new Map<string, string>()
-
-  constructor(record: RunRecord) {
-    this.record = record
-    this.#claims = new Claims(record, true)
+  constructor(
+    journal: Journal,
+    asked: Asked,
+    { key, occurrence }: EntryName,
+    entry: NewEntry,
+    id: string | undefined,
+    begun: JournalEntry | undefined,
+    onEnd: () => void,
+  ) {
+    this.key = key
+    this.occurrence = occurrence
+    this.entry = entry
+    this.begun = begun
+    this.#journal = journal
+    this.#asked = asked
+    this.#id = id
+    this.#onEnd = onEnd
   }
 
-  /** Takes the entry that answers to an effect of the run that borrows. */
-  take(given: Asked, key: string, occurrence: number, rule: KeyRule, store: Store): Loan {
-    const { record } = this
-    const asked = record.rule === 1 ? cleaned(inFirstRule(given), store) : given
-    const there = record.rule === rule ? key : keyOf(cleaned(asked, store), record.rule)
-    const claim = this.#claims.take(there, this.#askerThere(asked))
-    const entry = record.find(there, claim.occurrence)
-    this.#inside.set(insideOf({ key, occurrence }), insideOf({ key: there, occurrence: claim.occurrence }))
-    return {
-      settle: () => entry && this.#claims.settle(entry),
-      outcome: async asking => {
-        const outcome = outcomeIn(entry)
-        // Only what went well is borrowed.
-        if (outcome === undefined || outcome.error !== undefined) return undefined
-        return asking.borrow ? asking.borrow(outcome, record) : outcome
-      },
-    }
+  start(): this {
+    // What is begun again was begun then, and so was what it begins with.
+    if (this.begun === undefined && !this.#asked.light) clock().live()
+    this.#started = performance.now()
+    return this
   }
 
-  #askerThere(asked: Asked): Asker {
-    const asker = askerOf(asked)
-    return { ...asker, inside: this.#inside.get(asker.inside) ?? asker.inside }
+  conclude({ value, error, sees, inside, cause }: Ended<string>): Passed | Promise<Passed> {
+    this.#onEnd()
+    const { light, anybody, urgent } = this.#asked
+    const ms = Math.round((performance.now() - this.#started) * 1000) / 1000
+    const outcome = {
+      ...(error === undefined ? { value } : { error }),
+      ...(inside && { inside }),
+      ...(sees && { sees }),
+      ms,
+      at: Date.now(),
+    } as Outcome
+    const kept = this.#journal.store.clean(asJson(outcome))
+    if (!light) clock().live()
+    const passed = { ...outcomeFrom(kept), isRecorded: false, id: this.#id, cause }
+    if (anybody) return this.#settle(kept)
+    if (light) this.#journal.note(this.entry)
+    this.#journal.conclude(this.entry, kept)
+    return urgent ? this.#journal.settled().then(() => passed) : passed
+  }
+
+  /** Somebody else may have given the outcome meanwhile. */
+  async #settle(kept: Json): Promise<Passed> {
+    const stands = outcomeFrom(await this.#journal.settle(this.entry, kept))
+    return { ...stands, isRecorded: false, id: this.begun ? askedIn(this.begun).id : this.#id }
   }
 }
 
-interface Loan {
-  /** It was used, or what answers to it here was. */
-  settle(): void
-  /** What may be used of it. */
-  outcome(asked: Asked): Promise<Outcome | undefined>
+/** One that is on record. */
+export function served(at: EntryName, passed: Passed): Begun {
+  return { ...at, passed, conclude: () => passed }
 }
 
 /** An outcome on record, with when it was given. */
-export function servedFrom(entry: JournalEntry | undefined, outcome: Outcome): Passed {
+function servedFrom(entry: JournalEntry | undefined, outcome: Outcome): Passed {
   const at = outcome.at ?? entry?.concludedAt
   clock().served(at)
   return { ...outcome, ...(at !== undefined && { at }), isRecorded: true }
-}
-
-/** What is asked, as it may be written: a resumed run has no more than that. */
-export function cleaned(asked: Asked, store: Store): Asked {
-  const session = store.clean(asked.session)
-  const request = store.clean(asked.request)
-  if (request !== asked.request) return { ...asked, session, request, text: undefined }
-  return session === asked.session ? asked : { ...asked, session }
-}
-
-/** What a record has for whoever asks: with the end of somebody else's work nothing is said about theirs. */
-export function recalled(asked: Asked, record: RunRecord, claims: Claims): Outcome | undefined {
-  const key = keyOf(asked, record.rule)
-  const occurrence = claims.own(key, askerOf(asked))
-  return occurrence === undefined ? undefined : outcomeIn(record.find(key, occurrence))
-}
-
-/** Something that failed, as the journal keeps it, and back. */
-export function failureOf(thrown: unknown): Json {
-  const error = toRathError(thrown)
-  const { code, message, data } = error
-  return error === thrown ? { code, message, data } : { code, message }
-}
-
-export function errorOf(failure: Json): RathError {
-  const { code, message, data } = failure as unknown as Pick<RathError, 'code' | 'message' | 'data'>
-  return new RathError(code, message, data ? { data } : {})
 }

@@ -1,28 +1,115 @@
 import { type Digest, digestOf, sha256 } from '../base/digest.ts'
+import type { ErrorCode } from '../base/errors.ts'
 import { canonicalJson, type Json, type JsonObject } from '../base/json.ts'
 import type { ModelAnswer } from '../model/spec.ts'
+import type { ChunkInput } from '../session/chunk.ts'
+import type { JoinedFiles } from '../session/files.ts'
 import { firstState } from '../session/first-state.ts'
 import { type Session, valueFrom } from '../session/session.ts'
 import { addUsage, completeUsage, noUsage, type Usage } from '../session/usage.ts'
 import type { JournalEntry, Store } from '../store/spec.ts'
+import type { ApprovalDecision } from '../tool/approval.ts'
+import type { Ruling } from '../tool/permission.ts'
 import type { Effect } from '../tool/spec.ts'
-import type { Inside } from './inside.ts'
+import type { ToolInside, ToolRecord } from '../tool/tool-record.ts'
 
 /** How keys are made: 2 by this version, 1 by those before it. A run keeps the rule that it was begun with. */
 export type KeyRule = 1 | 2
 
+/**
+ * What each kind of effect is asked with, what it gives, and how it fails. Any other kind is a user's own, named by them, with JSON for
+ * both. The journal keeps all of it as JSON: `askedIn` and `outcomeIn` give an entry the types of its kind.
+ */
+export interface Kinds {
+  readonly model: {
+    readonly request: ModelAsked
+    readonly value: ModelAnswered
+    readonly error: ModelFailure
+  }
+  readonly tool: { readonly request: ToolAsked; readonly value: ToolRecord; readonly error: Failure }
+  /** What policies and the tool itself say about a call. */
+  readonly policy: { readonly request: ToolAsked; readonly value: Ruling; readonly error: Failure }
+  readonly approval: {
+    readonly request: Pick<ToolAsked, 'tool' | 'args' | 'place'>
+    readonly value: ApprovalDecision
+    readonly error: Failure
+  }
+  readonly memory: { readonly request: JsonObject; readonly value: Json; readonly error: Failure }
+  /** Files of branches, joined. */
+  readonly merge: { readonly request: JsonObject; readonly value: JoinedFiles; readonly error: Failure }
+  /** The budget ended a piece of work: what of it is spent. */
+  readonly budget: {
+    readonly request: JsonObject
+    readonly value: string
+    readonly error: { readonly spent: string }
+  }
+  /** Of branches by label, the number of the one that was enough. */
+  readonly first: { readonly request: readonly string[]; readonly value: number; readonly error: Failure }
+}
+
+export type Kind = keyof Kinds
+export type RequestOf<K extends string> = K extends Kind ? Kinds[K]['request'] : Json
+export type ValueOf<K extends string> = K extends Kind ? Kinds[K]['value'] : Json
+export type ErrorOf<K extends string> = K extends Kind ? Kinds[K]['error'] : Json
+export type FactsOf<K extends string> = K extends 'approval' ? ApprovalFacts : JsonObject
+
+/** Everything but the conversation, which the state of the session covers. */
+export type ModelAsked = JsonObject & { readonly model: string }
+
+export interface ModelAnswered {
+  readonly answer: ModelAnswer
+  /** Attempts that failed before it, as evidence. */
+  readonly failures: readonly ChunkInput[]
+}
+
+/** Why no answer came; `spent` where the budget ended it, and how often the model had been asked then. */
+export interface ModelFailure extends Partial<Failure> {
+  readonly failures: readonly ChunkInput[]
+  readonly spent?: string
+  readonly rounds?: number
+}
+
+/** A call; the ids that providers invent are no part of it. */
+export interface ToolAsked {
+  readonly args: Json
+  readonly effect: Effect
+  /** Its number among the calls of the turn. */
+  readonly place: number
+  /** Digest of its parameters. */
+  readonly schema: Digest
+  readonly tool: string
+}
+
+/** What an approval's entry says besides its request. */
+export interface ApprovalFacts {
+  readonly question: string
+  /** Of the tool's name and all of its arguments. */
+  readonly digest: string
+  readonly until?: number
+  /** The tool is one that comes with the package, not one with its name. */
+  readonly builtin?: boolean
+  /** Digest of the JSON Schema of the tool's arguments, which the journal defines. */
+  readonly schema?: string
+}
+
+/** An error as the journal keeps it; see `failureOf`. */
+export interface Failure {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly data?: JsonObject
+}
+
 /** Something that is asked of the world. */
-export interface Asked {
-  /** `model`, `tool`, `approval`, `policy`, `merge`, `memory`, or a name of the user's own. */
-  readonly kind: string
+export interface Asked<K extends string = string> {
+  readonly kind: K
   /** What it is asked from: its state is part of the key. */
   readonly session: Session
   /** Everything else that the outcome depends on. */
-  readonly request: Json
+  readonly request: RequestOf<K>
   /** Its canonical JSON, where that is known: an agent asks the same thing round after round. */
   readonly text?: string | undefined
   /** The same by the first rule, where that had another. */
-  readonly firstRequest?: Json | undefined
+  readonly firstRequest?: RequestOf<K> | undefined
   /** Tells equal things asked side by side apart; see `Scope`. */
   readonly sample: string
   /** What becomes of it when the process dies before the outcome is known. */
@@ -31,7 +118,7 @@ export interface Asked {
   /** What people call it: a call's id, an approval's, which may depend on which entry it becomes. */
   readonly id?: string | ((at: EntryName) => string) | undefined
   /** Facts for readers that are no part of the key. */
-  readonly facts?: JsonObject | undefined
+  readonly facts?: FactsOf<K> | undefined
   /** The outcome is durable before whoever asked goes on: it may have changed the world. */
   readonly urgent?: boolean | undefined
   /** Others may give the outcome too, from any process: the first stands. */
@@ -44,15 +131,15 @@ export interface Asked {
    * What may be taken of an outcome of another run: all of it by default. Undefined when it does not hold here: something that it depends on
    * is not as it was.
    */
-  borrow?(outcome: Outcome, lender: Lending): Promise<Outcome | undefined>
-  /** Whether nobody waits for it any more. */
-  isCancelled?(): boolean
+  borrow?(outcome: Outcome<K>, lender: Lending): Promise<Outcome<K> | undefined>
+  /** Aborted when nobody waits for it any more. */
+  readonly signal: { readonly aborted: boolean }
 }
 
 /** How an effect ended, as the journal keeps it. */
-export type Outcome = (
-  | { readonly value: Json; readonly error?: undefined }
-  | { readonly error: Json; readonly value?: undefined }
+export type Outcome<K extends string = string> = (
+  | { readonly value: ValueOf<K>; readonly error?: undefined }
+  | { readonly error: ErrorOf<K>; readonly value?: undefined }
 ) & {
   /** How long it took; that of the run it was borrowed from, if it was. */
   readonly ms?: number
@@ -61,7 +148,7 @@ export type Outcome = (
   /** When it ended, in milliseconds since the epoch. Entries written before 0.2 have it in `concludedAt` alone. */
   readonly at?: number
   /** What was done inside it that is on no entry of its own session. */
-  readonly inside?: Inside
+  readonly inside?: ToolInside
 }
 
 /** Something of a workspace that an effect looked at, and how it was; `null`: nothing can tell whether it still is. */
@@ -86,8 +173,8 @@ export interface Lending {
 export type EntryName = Pick<JournalEntry, 'key' | 'occurrence'>
 
 /** What an entry's `request` holds. */
-export interface AskedRecord {
-  readonly request: Json
+export interface AskedRecord<K extends string = string> {
+  readonly request: RequestOf<K>
   readonly state: Digest
   readonly by: string
   readonly rule: Effect
@@ -97,7 +184,7 @@ export interface AskedRecord {
   /** The branch that it was asked on, where that has forks without a label. */
   readonly branch?: string
   readonly id?: string
-  readonly facts?: JsonObject
+  readonly facts?: FactsOf<K>
   /** The run that the outcome was borrowed from. */
   readonly reused?: string
   /** The entry of this run whose outcome a person said it is. */
@@ -124,6 +211,14 @@ export function inFirstRule(asked: Asked): Asked {
     : { ...asked, request: asked.firstRequest, firstRequest: undefined, text: undefined }
 }
 
+/** What is asked, as it may be written: a resumed run has no more than that. */
+export function cleaned(asked: Asked, store: Store): Asked {
+  const session = store.clean(asked.session)
+  const request = store.clean(asked.request)
+  if (request !== asked.request) return { ...asked, session, request, text: undefined }
+  return session === asked.session ? asked : { ...asked, session }
+}
+
 /** The key under which a failure that was tried again has its next outcome. */
 export function nextKey(key: string): string {
   const [base, attempt] = key.split('+')
@@ -145,14 +240,29 @@ export function recordOf(asked: Asked, at: EntryName, keys: KeyRule, reused?: st
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
-export function askedIn(entry: JournalEntry): AskedRecord {
-  return entry.request as unknown as AskedRecord
+/** What an entry was asked with; of a certain kind, if it is of that kind. */
+export function askedIn(entry: JournalEntry): AskedRecord
+export function askedIn<K extends Kind>(entry: JournalEntry, kind: K): AskedRecord<K> | undefined
+export function askedIn(entry: JournalEntry, kind?: Kind): AskedRecord | undefined {
+  return kind === undefined || entry.kind === kind ? (entry.request as unknown as AskedRecord) : undefined
+}
+
+/** How an entry ended, if it has; of a certain kind, if it is of that kind. */
+export function outcomeIn(entry: JournalEntry | undefined): Outcome | undefined
+export function outcomeIn<K extends Kind>(entry: JournalEntry | undefined, kind: K): Outcome<K> | undefined
+export function outcomeIn(entry: JournalEntry | undefined, kind?: Kind): Outcome | undefined {
+  if (entry?.outcome === undefined || (kind !== undefined && entry.kind !== kind)) return undefined
+  return outcomeFrom(entry.outcome)
+}
+
+/** What the journal keeps of an outcome, as one. */
+export function outcomeFrom(kept: Json): Outcome {
+  return kept as unknown as Outcome
 }
 
 /** The answer that a model gave, where an entry has one. */
 export function answerIn(entry: JournalEntry): ModelAnswer | undefined {
-  const { answer } = (outcomeIn(entry)?.value ?? {}) as { answer?: ModelAnswer }
-  return answer
+  return outcomeIn(entry, 'model')?.value?.answer
 }
 
 /** What model calls spent on it. What was done inside a borrowed effect is on no entry of this run, so the effect itself has it. */
@@ -168,10 +278,6 @@ export function spentIn(entry: JournalEntry): Usage | undefined {
     (sum, usage) => (usage ? addUsage(sum, completeUsage(usage)) : sum),
     noUsage,
   )
-}
-
-export function outcomeIn(entry: JournalEntry | undefined): Outcome | undefined {
-  return entry?.outcome as Outcome | undefined
 }
 
 /** Entries that are no effects: what requests name by digest, who claimed an entry that somebody else had asked for, and which sessions the run made. */
@@ -191,7 +297,7 @@ export interface Asker {
   readonly branch: string
 }
 
-export function askerOf({ by, sample, session }: Asked): Asker {
+export function askerOf({ by, sample, session }: Pick<Asked, 'by' | 'sample' | 'session'>): Asker {
   const { branch } = valueFrom(session)
   return asker(by, sample, branch.includes('#') ? branch : '')
 }

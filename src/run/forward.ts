@@ -4,17 +4,14 @@ import { sha256 } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { type Json, toJson } from '../base/json.ts'
-import { stopsRun } from '../base/run-stop.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
 import type { Effect } from '../tool/spec.ts'
 import { effects } from '../tool/tool.ts'
 import { currentContext, type RunContext } from './context.ts'
-import { errorOf, failureOf, type Passed } from './effect.ts'
-import { insideOf } from './entry.ts'
-import { callAround, type Inside, notesIn, spendInside, watchInside } from './inside.ts'
-import { filesWereSeen, runInEffect, sawFiles, scopeIn } from './scope.ts'
-import { underWay } from './under-way.ts'
+import { type Passed, effect as perform, valueIn } from './effect.ts'
+import { callAround, notesIn } from './inside.ts'
+import { filesWereSeen, scopeIn } from './scope.ts'
 
 export interface EffectOptions {
   /** What it does to the world, which decides what a resumed run does when it was cut off; `external` by default, as for tools. */
@@ -93,64 +90,39 @@ async function effectIn<T>(
   checkEffect(rule, name)
   const light = draw !== undefined
   const isRepeatable = rule !== 'external' && rule !== 'workspace'
-  const { places } = context.runtime
+  const { signal, runtime, runId } = context
   const look = async () =>
-    session?.placement
-      ? await places.look({ session, run: context.runId, signal: context.signal })
-      : undefined
-  let cause: unknown
-  const passed = await underWay(context, () =>
-    context.run.door.pass(
-      {
-        kind: name,
-        session: session as Session,
-        request: toJson(request, 'request'),
-        ...draw,
-        sample: scopeIn(context).sample,
-        rule,
-        by: context.by,
-        urgent: !light,
-        light,
-        isCancelled: () => context.aborted,
-        borrow: async outcome => {
-          const { sees } = outcome
-          const [seen] = sees ?? []
-          if (seen === undefined) return files ? undefined : outcome
-          return seen.op === 'tree' && seen.is !== null && seen.is === (await look()) ? outcome : undefined
-        },
+    session?.placement ? await runtime.places.look({ session, run: runId, signal }) : undefined
+  const passed = await perform(
+    context,
+    {
+      kind: name as string,
+      session: session as Session,
+      request: toJson(request, 'request'),
+      ...draw,
+      rule,
+      urgent: !light,
+      light,
+      keepsFailure: true,
+      nests: light ? undefined : {},
+      borrow: async outcome => {
+        const [seen] = outcome.sees ?? []
+        if (seen === undefined) return files ? undefined : outcome
+        return seen.op === 'tree' && seen.is !== null && seen.is === (await look()) ? outcome : undefined
       },
-      async at => {
-        try {
-          const tree = files ? ((await look()) ?? null) : undefined
-          let isSeen = false
-          const working = runInEffect(context, insideOf(at), () =>
-            watchInside(context, undefined, async () => {
-              const result = await work()
-              isSeen = filesWereSeen()
-              return result
-            }),
-          )
-          // A call that is cancelled does not wait for what can be done again; of the rest it has to know how it ends.
-          const { result, inside } = await (isRepeatable && !light
-            ? untilAbort(working, context.signal)
-            : working)
-          const value = result === undefined ? null : toJson(result, `the result of ${name}`)
-          const known = hasAny(inside) ? { inside } : {}
-          if (tree === undefined && !isSeen) return { value, ...known }
-          return { value, ...known, sees: [{ op: 'tree', is: tree ?? null }] }
-        } catch (error) {
-          if (context.aborted || stopsRun(error)) throw error
-          cause = error
-          return { error: failureOf(error) }
-        }
-      },
-    ),
+    },
+    async () => {
+      const tree = files ? ((await look()) ?? null) : undefined
+      // A call that is cancelled does not wait for what can be done again; of the rest it has to know how it ends.
+      const working = async () => work()
+      const result = await (isRepeatable && !light ? untilAbort(working(), signal) : working())
+      const value = result === undefined ? null : toJson(result, `the result of ${name}`)
+      if (tree === undefined && (light || !filesWereSeen())) return { value }
+      return { value, sees: [{ op: 'tree', is: tree ?? null }] }
+    },
   )
-  if (passed.sees) sawFiles()
-  if (passed.isRecorded) spendInside(passed.inside?.usage)
   if (!light) notesIn(context).push(...effectChunks(name, request, rule, passed, context))
-  if (passed.error !== undefined) throw cause ?? errorOf(passed.error)
-  return passed.value as T
+  return valueIn(passed) as T
 }
 
 /** What an effect leaves on the record of the call that made it. */
@@ -184,10 +156,6 @@ function effectChunks(
       ...(usage && { usage }),
     },
   ]
-}
-
-function hasAny(inside: Inside): boolean {
-  return Object.keys(inside).length > 0
 }
 
 function checkEffect(rule: unknown, name: string): void {

@@ -25,6 +25,7 @@ import { pathFiles } from './place/path-files.ts'
 import { keepPrompt, promptDigest } from './prompt.ts'
 import { Recorder } from './recorder.ts'
 import { RequestView } from './request-view.ts'
+import { approvalsIn } from './run.ts'
 import { scopeIn } from './scope.ts'
 import { changes, passRuling, passTool, toolChunks } from './tool-door.ts'
 import { describe, withReader } from './tool-table.ts'
@@ -252,8 +253,8 @@ class Loop {
       return await askPerson(request, place, this.#context)
     } catch (error) {
       if (isWaiting(error)) {
-        const [{ approval }] = error.data.approvals as unknown as [{ approval: string }]
-        this.#open.push(askedChunk({ ...request, approval }, this.#context.by))
+        for (const { approval } of approvalsIn(error))
+          this.#open.push(askedChunk({ ...request, approval }, this.#context.by))
       }
       throw error
     }

@@ -1,7 +1,7 @@
 import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
-import { canonicalJson, type Json, type JsonObject } from '../base/json.ts'
+import { asJson, canonicalJson, type Json, type JsonObject } from '../base/json.ts'
 import { version } from '../base/version.ts'
 import type { Model, ModelAnswer } from '../model/spec.ts'
 import type { Session } from '../session/session.ts'
@@ -9,7 +9,7 @@ import type { RunStatus, Store } from '../store/spec.ts'
 import type { ToolEvidence } from '../tool/tool-record.ts'
 import { keptDoubt, needsReview, Reviews } from './approve/review.ts'
 import { type Door, type Doubt, LiveDoor } from './effect.ts'
-import { askedIn, isInside, outcomeIn } from './entry.ts'
+import { answerIn, askedIn, isInside } from './entry.ts'
 import { Journal, usualLease } from './journal.ts'
 import type { RunRecord } from './replay/record.ts'
 import {
@@ -193,10 +193,8 @@ export class Run {
     const { record } = this.#setup
     if (record === undefined) return none
     const inside = record.effects().flatMap(entry => {
-      if (entry.kind !== 'model' || !isInside(entry)) return []
-      const { value } = outcomeIn(entry) ?? {}
-      const { model: asked } = askedIn(entry).request as { readonly model?: string }
-      return value !== undefined && asked === id ? [(value as unknown as { answer: ModelAnswer }).answer] : []
+      const answer = answerIn(entry)
+      return answer && isInside(entry) && askedIn(entry, 'model')?.request.model === id ? [answer] : []
     })
     return [...(this.#served.get(model) ?? []), ...inside]
   }
@@ -233,9 +231,8 @@ export class Run {
   }
 
   /** Questions whose answers nobody needs any more: those that an error of a call speaks of. */
-  withdraw({ data }: RathError): void {
-    const approvals = Array.isArray(data.approvals) ? (data.approvals as unknown as OpenApproval[]) : []
-    for (const { approval } of approvals) this.#parked.delete(approval)
+  withdraw(error: RathError): void {
+    for (const { approval } of approvalsIn(error)) this.#parked.delete(approval)
   }
 
   stop(error: RathError): void {
@@ -350,7 +347,7 @@ export class Run {
       ...((status === 'waiting' || status === 'needs-review') && { asks: [...this.#parked.keys()] }),
       ...(status === 'needs-review' && {
         failed: retries,
-        doubts: this.#doubts.map(keptDoubt) as unknown as Json,
+        doubts: asJson(this.#doubts.map(keptDoubt)),
       }),
     }
     const data = Object.keys(asks).length > 0 && { data: { ...this.#data, ...asks } }
@@ -394,11 +391,16 @@ function statusOf({ code }: RathError): RunStatus {
   }
 }
 
+/** What an error of a run that waits asks of people. */
+export function approvalsIn({ data: { approvals } }: RathError): readonly OpenApproval[] {
+  return Array.isArray(approvals) ? (approvals as unknown as OpenApproval[]) : []
+}
+
 export function waitingError(run: string, approvals: readonly OpenApproval[]): RathError {
   const asked = approvals.map(({ question, approval }) => `${question} (${approval})`).join(', ')
   return new RathError(
     'run-waiting',
     `Run ${run} waits for a person: ${asked}. Answer with runtime.decide, then go on with runtime.resume.`,
-    { data: { run, approvals: approvals as unknown as JsonObject[] } },
+    { data: { run, approvals: asJson(approvals) } },
   )
 }

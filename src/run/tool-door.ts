@@ -1,6 +1,5 @@
-import { cancelledError } from '../base/abort.ts'
 import { RathError } from '../base/errors.ts'
-import type { Json, JsonObject } from '../base/json.ts'
+import { asJson, type JsonObject } from '../base/json.ts'
 import type { Sandbox } from '../sandbox/spec.ts'
 import type { ChunkInput, ToolOutcome } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
@@ -10,14 +9,13 @@ import type { Ruling } from '../tool/permission.ts'
 import type { Effect, Tool } from '../tool/spec.ts'
 import type { ToolEvidence, ToolRecord } from '../tool/tool-record.ts'
 import type { RunContext } from './context.ts'
-import { type Asked, askerOf, cleanDigest, insideOf, type Lending, type Outcome, type Seen } from './entry.ts'
-import { spendInside, watchInside } from './inside.ts'
+import { effect, errorOf, valueIn } from './effect.ts'
+import { askerOf, cleanDigest, type Lending, type Outcome, type Seen, type ToolAsked } from './entry.ts'
 import type { Capture } from './place/capture.ts'
 import type { Place } from './place/place.ts'
 import type { Visit } from './place/places.ts'
 import { Sight, stillSeen } from './place/sight.ts'
-import type { TurnName } from './replay/recorded-files.ts'
-import { filesWereSeen, runInEffect, sawFiles, scopeIn } from './scope.ts'
+import { filesWereSeen, scopeIn } from './scope.ts'
 
 /** One turn's calls at the door. */
 export interface ToolTurn {
@@ -29,62 +27,41 @@ export interface ToolTurn {
   readonly open?: (() => Promise<Place>) | undefined
 }
 
-/** Takes a call through the door: its outcome on record, or the tool. */
+/** Makes a call: its outcome on record, or the tool. */
 export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn): Promise<ToolRecord> {
   const { tool } = call
-  const { context, session } = turn
-  const { tracing, places } = context.runtime
+  const { context, session, signal, store } = turn
   // Before it is written down that the call is about to be made: one that is refused here was not cut off in anything.
-  if (changes(tool) && !context.run.isReplayed) places.check({ session, run: context.runId })
-  const asking = {
-    ...asked('tool', call, turn, {
+  if (changes(tool) && !context.run.isReplayed) context.runtime.places.check({ session, run: context.runId })
+  const { sample } = scopeIn(context)
+  const { value, error, at, inside } = await effect(
+    context,
+    {
+      kind: 'tool',
+      session,
+      request: toolRequest(call, store),
       rule: ruleOf(tool, turn),
-      urgent: changes(tool),
+      id: call.call.id,
       facts: tool.sandboxed ? sandboxed : undefined,
+      urgent: changes(tool),
       // An agent is not taken as a whole: what is done inside it is, as far as that still holds.
       own: tool.resumable,
-    }),
-    borrow: (outcome: Outcome, lender: Lending) => borrowTool(outcome, lender, tool, turn),
-  }
-  const name = { session, asker: askerOf(asking) }
-  let cutOff: ToolRecord | undefined
-  try {
-    const { value, isRecorded, sees, at, inside } = await context.run.door.pass(asking, async at => {
+      signal,
+      nests: { callId: call.call.id },
+      borrow: (outcome, lender) => borrowTool(outcome, lender, tool, turn),
+      trace: (tracing, at, work) => tracing.tool(call, session, context, at, work),
+    },
+    async () => {
       const sight = new Sight()
-      let seenInside = false
-      const perform = () =>
-        runInEffect(context, insideOf(at), () =>
-          watchInside(context, call.call.id, async () => {
-            const record = await work(call, run, turn, name, sight)
-            seenInside = filesWereSeen()
-            return record
-          }),
-        )
-      const { result: record, inside } = await (tracing
-        ? tracing.tool(call, session, context, at, perform)
-        : perform())
-      const sees = seenInside ? unknownFiles : sight.seen(record.evidence?.before)
-      const known = Object.keys(inside).length > 0 && { inside }
-      if (!wasCancelled(record, context))
-        return { value: record as unknown as Json, ...known, ...(sees && { sees }) }
-      cutOff = { ...record, ...known }
-      throw cancelledError(context.signal)
-    })
-    if (sees) sawFiles()
-    if (isRecorded) {
-      tracing?.recorded()
-      spendInside(inside?.usage)
-    }
-    return {
-      ...(value as unknown as ToolRecord),
-      ...(at !== undefined && { at }),
-      ...(inside && { inside }),
-    }
-  } catch (error) {
-    // It has no outcome for the journal: a resumed run decides by the tool's effect. The session of this one says how it ended.
-    if (cutOff) return cutOff
-    throw error
-  }
+      const record = await work(call, run, turn, sample, sight)
+      const sees = filesWereSeen() ? unknownFiles : sight.seen(record.evidence?.before)
+      // Cancelled with the whole call, it has no outcome for the journal: a resumed run decides by the tool's effect.
+      const isCutOff = wasCancelled(record, context)
+      return { value: record, isCutOff, ...(sees && { sees }) }
+    },
+  )
+  if (value === undefined) throw errorOf(error)
+  return { ...value, ...(at !== undefined && { at }), ...(inside && { inside }) }
 }
 
 /** Runs a tool for real. */
@@ -92,11 +69,11 @@ function work(
   call: PreparedCall,
   run: RunTool,
   turn: ToolTurn,
-  name: TurnName,
+  sample: string,
   sight: Sight,
 ): Promise<ToolRecord> {
   const isOnFiles = changes(call.tool) && turn.session.placement !== undefined
-  if (isOnFiles) return workOnFiles(call, run, turn, name, sight)
+  if (isOnFiles) return workOnFiles(call, run, turn, sample, sight)
   const { open } = turn
   const begun = open && (() => startOver(turn).then(open))
   return perform(run, begun, sight)
@@ -107,10 +84,10 @@ async function workOnFiles(
   { tool }: PreparedCall,
   run: RunTool,
   turn: ToolTurn,
-  name: TurnName,
+  sample: string,
   sight: Sight,
 ): Promise<ToolRecord> {
-  const { context } = turn
+  const { context, session } = turn
   const { places } = context.runtime
   const visit = visitOf(turn)
   const { run: current } = context
@@ -120,7 +97,8 @@ async function workOnFiles(
         // What it calls inside follows by itself, and knows better.
         isOuter: tool.resumable === true,
         isHalfWritten: current.wasCutOff,
-        after: tree => current.filesAfter(name, tree),
+        after: tree =>
+          current.filesAfter({ session, asker: askerOf({ by: context.by, sample, session }) }, tree),
       })
     : undefined
   const record = await performCaptured(run, places.capture(visit), sight)
@@ -135,13 +113,14 @@ const unknownFiles: readonly Seen[] = Object.freeze([{ op: 'tree', is: null }])
  * also counts when they are there already as it left them.
  */
 async function borrowTool(
-  outcome: Outcome,
+  outcome: Outcome<'tool'>,
   lender: Lending,
   tool: Tool,
   turn: ToolTurn,
-): Promise<Outcome | undefined> {
+): Promise<Outcome<'tool'> | undefined> {
   const { session, context } = turn
-  const record = outcome.value as unknown as ToolRecord
+  const { value: record, ...about } = outcome
+  if (record === undefined) return undefined
   const { evidence } = record
   if (outcome.sees === undefined) return lender.rule === 1 && session.placement ? undefined : outcome
   const { placement } = session
@@ -168,7 +147,7 @@ async function borrowTool(
   if (!(await stillSeen(others, files, now))) return undefined
   const { files: _, ...rest } = evidence
   const there = { ...record, evidence: { ...rest, before: found, tree: found } }
-  return { ...outcome, value: there as unknown as Json } as Outcome
+  return { ...about, value: there, error: undefined }
 }
 
 /**
@@ -198,11 +177,22 @@ export async function passRuling(
   rule: () => Promise<Ruling>,
   turn: ToolTurn,
 ): Promise<Ruling> {
-  const passed = await turn.context.run.door.pass(
-    asked('policy', call, turn, { rule: 'read', light: true, own: true }),
-    async () => ({ value: (await rule()) as unknown as Json }),
+  const { context, session, signal, store } = turn
+  const passed = await effect(
+    context,
+    {
+      kind: 'policy',
+      session,
+      request: toolRequest(call, store),
+      rule: 'read',
+      id: call.call.id,
+      light: true,
+      own: true,
+      signal,
+    },
+    async () => ({ value: await rule() }),
   )
-  return passed.value as unknown as Ruling
+  return valueIn(passed)
 }
 
 /** Whether a call may do more than look. */
@@ -211,17 +201,17 @@ export function changes(tool: Tool | undefined): boolean {
 }
 
 /** What becomes of a call that was cut off. A command behind walls has changed the workspace at most. */
-function ruleOf({ resumable, effect, sandboxed }: Tool, { session, context }: ToolTurn): Effect {
+function ruleOf({ resumable, effect: rule, sandboxed }: Tool, { session, context }: ToolTurn): Effect {
   if (resumable) return 'idempotent'
-  if (effect !== 'external' || !sandboxed || session.placement === undefined) return effect
+  if (rule !== 'external' || !sandboxed || session.placement === undefined) return rule
   const { backend: name, spec } = session.placement
   const backend = context.runtime.places.backends.get(name)
   const { network, fileWrite } = backend.capabilities.enforced
-  return network && fileWrite && !backend.reachesOut?.(spec) ? 'workspace' : effect
+  return network && fileWrite && !backend.reachesOut?.(spec) ? 'workspace' : rule
 }
 
 /** What a call is, for the journal; the ids that providers invent are no part of it. */
-function toolRequest({ tool, args, index }: PreparedCall, store: Store): Json {
+function toolRequest({ tool, args, index }: PreparedCall, store: Store): ToolAsked {
   const schema = cleanDigest(tool.parameters, store)
   // Its keys in order: that is half of writing it canonically.
   return { args, effect: tool.effect, place: index, schema, tool: tool.name }
@@ -229,29 +219,7 @@ function toolRequest({ tool, args, index }: PreparedCall, store: Store): Json {
 
 const sandboxed: JsonObject = Object.freeze({ sandboxed: true })
 
-function asked(
-  kind: string,
-  call: PreparedCall,
-  { session, context, signal, store }: ToolTurn,
-  { rule, urgent, light, own, facts }: Pick<Asked, 'rule' | 'urgent' | 'light' | 'own' | 'facts'>,
-): Asked {
-  return {
-    kind,
-    session,
-    request: toolRequest(call, store),
-    sample: scopeIn(context).sample,
-    rule,
-    by: context.by,
-    id: call.call.id,
-    facts,
-    urgent,
-    light,
-    own,
-    isCancelled: () => signal.aborted,
-  }
-}
-
-/** Told to stop with the whole call, and not by the time of a budget, which is an outcome. */
+/** Cancelled with the whole call. The end of a budget's time is an outcome. */
 function wasCancelled({ outcome }: ToolRecord, context: RunContext): boolean {
   return context.aborted && outcome.kind === 'error' && outcome.error === 'cancelled'
 }
@@ -315,7 +283,7 @@ function filesFound({ drift, putAway, problem }: ToolEvidence): ChunkInput[] {
     ...(putAway === undefined
       ? []
       : [{ kind: 'note', name: 'files-put-away', data: { tree: putAway } } as const]),
-    ...(drift ? [{ kind: 'note', name: 'drift', data: drift as unknown as Json } as const] : []),
+    ...(drift ? [{ kind: 'note', name: 'drift', data: asJson(drift) } as const] : []),
     ...(problem === undefined
       ? []
       : [

@@ -1,23 +1,16 @@
 import { digestOf } from '../../base/digest.ts'
 import type { Json } from '../../base/json.ts'
 import type { JournalEntry, RunRow, Store } from '../../store/spec.ts'
-import { askedIn } from '../entry.ts'
+import { type ApprovalFacts, type AskedRecord, askedIn } from '../entry.ts'
 import type { OpenApproval } from '../run.ts'
 
-/** What an approval's entry says besides its request. */
-export interface ApprovalFacts {
-  readonly question: string
-  /** Of the tool's name and all of its arguments. */
-  readonly digest: string
-  readonly until?: number
-  /** The tool is one that comes with the package, not one with its name. */
-  readonly builtin?: boolean
-  /** Digest of the JSON Schema of the tool's arguments, which the journal defines. */
-  readonly schema?: string
+/** What the entry of an approval says. */
+export function askedOf(entry: JournalEntry): AskedRecord<'approval'> {
+  return askedIn(entry, 'approval') as AskedRecord<'approval'>
 }
 
 export function factsIn(entry: JournalEntry): ApprovalFacts {
-  return askedIn(entry).facts as unknown as ApprovalFacts
+  return askedOf(entry).facts as ApprovalFacts
 }
 
 /** The questions of a run that somebody can still answer, in the order asked. */
@@ -53,8 +46,8 @@ function isOver(status: RunRow['status']): boolean {
 
 /** A question as its entry keeps it. */
 export function approvalIn(entry: JournalEntry): OpenApproval {
-  const { id, request } = askedIn(entry)
-  const { tool, args } = request as unknown as { tool: string; args: Json }
+  const { id, request } = askedOf(entry)
+  const { tool, args } = request
   const { question, digest, until, builtin } = factsIn(entry)
   return {
     approval: id as string,

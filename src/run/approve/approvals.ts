@@ -13,6 +13,7 @@ import {
 } from '../../tool/approval.ts'
 import { isBuiltinTool } from '../../tool/builtin/builtin-tools.ts'
 import { emit, type RunContext } from '../context.ts'
+import { effect, valueIn } from '../effect.ts'
 import { askedIn, cleanDigest, type EntryName, type Lending, type Outcome, stateIn } from '../entry.ts'
 import type { OpenApproval } from '../run.ts'
 import { scopeIn } from '../scope.ts'
@@ -45,14 +46,13 @@ export async function askPerson(
       ? firstApprovalId(request, place, sample)
       : digestOf(['approval', at.key, at.occurrence]).slice(0, 32)
   let approval = request.approval
-  const passed = await run.door.pass(
+  const passed = await effect(
+    context,
     {
       kind: 'approval',
       session,
       request: { tool: tool.name, args, place },
-      sample,
       rule: 'read',
-      by: context.by,
       id: idOf,
       facts: { question, digest, schema, ...builtin, ...(until !== undefined && { until }) },
       anybody: true,
@@ -73,10 +73,10 @@ export async function askPerson(
         ...builtin,
         ...(end !== undefined && { until: end }),
       }
-      return { value: (await answer(open, { ...request, approval }, context)) as unknown as Json }
+      return { value: await answer(open, { ...request, approval }, context) }
     },
   )
-  return { decision: passed.value as unknown as ApprovalDecision, approval: passed.id ?? approval }
+  return { decision: valueIn(passed), approval: passed.id ?? approval }
 }
 
 function firstApprovalId({ tool, args, session }: ApprovalRequest, place: number, sample: string): string {
@@ -88,18 +88,21 @@ function firstApprovalId({ tool, args, session }: ApprovalRequest, place: number
  * A decision is borrowed only together with what came of it: nobody's word in one run lets a tool run in another.
  */
 function isUsedUp(
-  { value }: Outcome,
+  { value }: Outcome<'approval'>,
   { session, tool, args, place }: { session: Session; tool: string; args: Json; place: number },
   { entries, rule }: Lending,
 ): boolean {
-  const { verdict, edit } = value as unknown as ApprovalDecision
+  if (value === undefined) return false
+  const { verdict, edit } = value
   if (verdict === 'rejected' || verdict === 'answered') return true
   const ran = canonicalJson([tool, verdict === 'edited' ? (edit as Json) : args, place])
   return entries.some(entry => {
-    if (entry.kind !== 'tool' || entry.outcome === undefined) return false
-    const { state, request } = askedIn(entry)
-    const call = request as unknown as { tool: string; args: Json; place: number }
-    return state === stateIn(session, rule) && canonicalJson([call.tool, call.args, call.place]) === ran
+    const asked = askedIn(entry, 'tool')
+    if (asked === undefined || entry.outcome === undefined) return false
+    const { request, state } = asked
+    return (
+      state === stateIn(session, rule) && canonicalJson([request.tool, request.args, request.place]) === ran
+    )
   })
 }
 

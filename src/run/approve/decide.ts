@@ -3,9 +3,9 @@ import { isPlainObject, type Json, type JsonObject, refuse, toJson } from '../..
 import type { JournalEntry, RunRow, Store } from '../../store/spec.ts'
 import { type ApprovalDecision, checkDecision } from '../../tool/approval.ts'
 import { compileSchema } from '../../tool/json-schema.ts'
-import { askedIn, definition } from '../entry.ts'
+import { definition } from '../entry.ts'
 import type { OpenApproval } from '../run.ts'
-import { factsIn, isAsked, isExpired, openApprovals } from './approval-facts.ts'
+import { askedOf, factsIn, isAsked, isExpired, openApprovals } from './approval-facts.ts'
 
 export interface ApprovalAnswer extends Omit<ApprovalDecision, 'verdict'> {
   readonly verdict: Exclude<ApprovalDecision['verdict'], 'expired'>
@@ -23,12 +23,11 @@ export async function decideApproval(
   const { digest, ...decision } = answered ?? {}
   const row = await store.runs.get(run)
   const entries = await store.runs.journal(run)
-  const asked = entries.filter(entry => entry.kind === 'approval' && askedIn(entry).id === approval)
+  const asked = entries.filter(entry => entry.kind === 'approval' && askedOf(entry).id === approval)
   const open = asked.find(entry => isAsked(entry, row))
   if (open === undefined) throw notOpen(row, approval, asked.at(-1), await openApprovals(run, store))
-  const { request } = askedIn(open)
   const facts = factsIn(open)
-  const { tool } = request as unknown as { tool: string }
+  const { tool } = askedOf(open).request
   if (isExpired(open)) {
     throw new RathError(
       'unknown-approval',

@@ -1,5 +1,5 @@
 import { RathError, show } from '../../base/errors.ts'
-import { type Json, type JsonObject, toJson } from '../../base/json.ts'
+import { asJson, type Json, type JsonObject, toJson } from '../../base/json.ts'
 import type { JournalEntry, RunRow, Store } from '../../store/spec.ts'
 import { outcomeOf } from '../../tool/outcome.ts'
 import type { Doubt } from '../effect.ts'
@@ -79,10 +79,10 @@ export async function reviewEffect(
     if (doubt) {
       const { key, occurrence, asked } = doubt
       const rest = doubtsIn(data).filter(other => nameOf(other) !== nameOf(doubt))
-      data = { ...data, doubts: rest as unknown as Json }
+      data = { ...data, doubts: asJson(rest) }
       const recorded = same === undefined ? undefined : pickRecorded(same, doubt, reviews)
       if (recorded || happened) {
-        const request = { ...asked, ...(recorded && { instead: nameOf(recorded) }) } as unknown as Json
+        const request = asJson({ ...asked, ...(recorded && { instead: nameOf(recorded) }) })
         const outcome = (recorded?.outcome ?? { value: given() }) as JsonObject
         journal.note({ key, occurrence, kind, request })
         journal.conclude({ key, occurrence }, { ...outcome, reviewed: who })
@@ -198,8 +198,7 @@ export class Reviews {
 
   constructor(record: RunRecord, doubts: readonly KeptDoubt[] = []) {
     this.#record = record
-    for (const { key, request } of record.effects())
-      if (!key.includes('+')) this.#count(request as unknown as AskedRecord)
+    for (const entry of record.effects()) if (!entry.key.includes('+')) this.#count(askedIn(entry))
     for (const { asked } of doubts) this.#count(asked)
   }
 
@@ -257,6 +256,6 @@ export function needsReview(run: string, open: readonly Unfinished[]): RathError
   return new RathError(
     'needs-review',
     `Run ${run} needs a review: ${parts.filter(Boolean).join('; ')}. Find out, say so with runtime.review, then resume.`,
-    { data: { run, calls: open as unknown as JsonObject[] } },
+    { data: { run, calls: asJson(open) } },
   )
 }

@@ -3,10 +3,8 @@ import { type JsonObject, toJson } from '../../base/json.ts'
 import type { Session } from '../../session/session.ts'
 import type { Effect } from '../../tool/spec.ts'
 import type { RunContext } from '../context.ts'
-import { errorOf, failureOf } from '../effect.ts'
-import { askedIn, type Outcome } from '../entry.ts'
-import { scopeIn } from '../scope.ts'
-import { underWay } from '../under-way.ts'
+import { effect, valueIn } from '../effect.ts'
+import { askedIn } from '../entry.ts'
 
 /**
  * An operation of a memory through the door: done once, and taken from the record afterwards. Outside every call it is simply done. `work` gets a
@@ -26,40 +24,26 @@ export async function passMemory<T>(
   facts?: JsonObject,
 ): Promise<T> {
   if (context === undefined) return work(undefined, undefined, facts)
-  const { tracing } = context.runtime
   const asked = session ?? (context.input as Session)
-  let cause: unknown
-  const passed = await underWay(context, () =>
-    context.run.door.pass(
-      {
-        kind: 'memory',
-        session: asked,
-        request,
-        sample: scopeIn(context).sample,
-        rule,
-        by: context.by,
-        facts,
-        urgent: rule !== 'read',
-      },
-      async at => {
-        const perform = async (): Promise<Outcome> => {
-          try {
-            const { signal } = context
-            const key = `effect/${context.runId}/${at.key}/${at.occurrence}`
-            const begun = at.begun && askedIn(at.begun).facts
-            const done = await untilAbort(work(key, signal, begun ?? facts), signal)
-            return { value: toJson(done, 'what the memory returned') }
-          } catch (error) {
-            if (context.aborted) throw error
-            cause = error
-            return { error: failureOf(error) }
-          }
-        }
-        return tracing ? tracing.memory(request, asked, context, at, perform) : perform()
-      },
-    ),
+  const { signal } = context
+  const passed = await effect(
+    context,
+    {
+      kind: 'memory',
+      session: asked,
+      request,
+      rule,
+      facts,
+      urgent: rule !== 'read',
+      keepsFailure: true,
+      trace: (tracing, at, work) => tracing.memory(request, asked, context, at, work),
+    },
+    async at => {
+      const key = `effect/${context.runId}/${at.key}/${at.occurrence}`
+      const begun = at.begun && askedIn(at.begun).facts
+      const done = await untilAbort(work(key, signal, begun ?? facts), signal)
+      return { value: toJson(done, 'what the memory returned') }
+    },
   )
-  if (passed.isRecorded) tracing?.recorded()
-  if (passed.error !== undefined) throw cause ?? errorOf(passed.error)
-  return passed.value as T
+  return valueIn(passed) as T
 }

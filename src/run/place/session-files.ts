@@ -1,12 +1,10 @@
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
-import type { Json } from '../../base/json.ts'
 import { labelsOf } from '../../session/branch.ts'
 import type { JoinedFiles, JoinRequest, SessionFiles } from '../../session/files.ts'
 import type { Session } from '../../session/session.ts'
 import { type Around, currentCall } from '../around.ts'
-import { errorOf, failureOf } from '../effect.ts'
-import { scopeIn } from '../scope.ts'
+import { effect, valueIn } from '../effect.ts'
 import type { Places } from './places.ts'
 
 /** How the sessions of a runtime read and join files: those that the runtime keeps, and no others. */
@@ -43,31 +41,22 @@ async function passJoin(
     toFolder: into === '',
     onConflict: typeof onConflict === 'string' ? onConflict : 'function',
   }
-  let cause: unknown
-  const passed = await context.run.door.pass(
+  const passed = await effect(
+    context,
     {
       kind: 'merge',
       session: context.input as Session,
       request: { ...asks, branches: sides.map(side => labelsOf(side.branch)) },
       firstRequest: { ...asks, branches: sides.map(side => side.branch) },
-      sample: scopeIn(context).sample,
       rule: 'workspace',
-      by: context.by,
       // Joining again is what puts the files there.
       own: true,
       urgent: true,
+      keepsFailure: true,
     },
-    async () => {
-      try {
-        return { value: (await join(request)) as unknown as Json }
-      } catch (error) {
-        cause = error
-        return { error: failureOf(error) }
-      }
-    },
+    async () => ({ value: await join(request) }),
   )
-  if (passed.error !== undefined) throw cause ?? errorOf(passed.error)
-  return passed.value as unknown as JoinedFiles
+  return valueIn(passed)
 }
 
 async function checkKept({ workspaces }: Places, trees: readonly Digest[]): Promise<void> {

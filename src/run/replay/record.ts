@@ -3,14 +3,20 @@ import { RathError, show } from '../../base/errors.ts'
 import type { Json } from '../../base/json.ts'
 import type { JournalEntry, NewEntry, RunRow, Store } from '../../store/spec.ts'
 import {
+  type Asked,
   type Asker,
   askedIn,
   askerIn,
+  askerOf,
+  cleaned,
   definition,
   type EntryName,
+  inFirstRule,
   insideOf,
   type KeyRule,
+  keyOf,
   nextKey,
+  type Outcome,
   outcomeIn,
 } from '../entry.ts'
 
@@ -157,6 +163,7 @@ export class Claims {
   readonly #record: RunRecord | undefined
   readonly #isLender: boolean
   readonly #left = new Map<string, Left>()
+  readonly #counts = new Map<string, number>()
   readonly #taken = new Set<string>()
   #rivals: Map<string, JournalEntry[]> | undefined
 
@@ -164,12 +171,6 @@ export class Claims {
   constructor(record?: RunRecord, isLender = false) {
     this.#record = record
     this.#isLender = isLender
-  }
-
-  /** The next one on record of exactly this asker, without taking it. */
-  own(key: string, asker: Asker): number | undefined {
-    const queue = this.#leftOf(key).queues.get(nameOfAsker(asker))
-    return queue && this.#next(key, queue)
   }
 
   take(key: string, asker: Asker): Claim {
@@ -181,6 +182,22 @@ export class Claims {
     if (other === undefined) return { occurrence: left.next++ }
     const claim = this.#pop(key, other.queue, other.occurrence)
     return { ...claim, moved: this.#record?.first(key, claim.occurrence) }
+  }
+
+  /** The number of one that is not on record. */
+  next(key: string): number {
+    const next = this.#counts.get(key) ?? 0
+    this.#counts.set(key, next + 1)
+    return next
+  }
+
+  /** What the record has for whoever asks: with the end of somebody else's work nothing is said about theirs. */
+  recall(asked: Asked): Outcome | undefined {
+    if (this.#record === undefined) return undefined
+    const key = keyOf(asked, this.#record.rule)
+    const queue = this.#leftOf(key).queues.get(nameOfAsker(askerOf(asked)))
+    const occurrence = queue && this.#next(key, queue)
+    return occurrence === undefined ? undefined : outcomeIn(this.#record.find(key, occurrence))
   }
 
   /** Its outcome was used: whatever was done inside it is used with it, and nobody asks for that any more. */
@@ -339,4 +356,48 @@ function firstName({ key, occurrence }: EntryName): string {
 
 function rivalName(kind: string, tool: string | undefined, by: string): string {
   return `${kind}\n${tool ?? ''}\n${by}`
+}
+
+/** The run that another one borrows from. */
+export class Lender {
+  readonly record: RunRecord
+  readonly #claims: Claims
+  /** What is done inside an effect here, and inside which one it was done there. */
+  readonly #inside = new Map<string, string>()
+
+  constructor(record: RunRecord) {
+    this.record = record
+    this.#claims = new Claims(record, true)
+  }
+
+  /** Takes the entry that answers to an effect of the run that borrows. */
+  take(given: Asked, at: EntryName, rule: KeyRule, store: Store): Loan {
+    const { record } = this
+    const asked = record.rule === 1 ? cleaned(inFirstRule(given), store) : given
+    const key = record.rule === rule ? at.key : keyOf(cleaned(asked, store), record.rule)
+    const { occurrence } = this.#claims.take(key, this.#askerThere(asked))
+    const entry = record.find(key, occurrence)
+    this.#inside.set(insideOf(at), insideOf({ key, occurrence }))
+    return {
+      settle: () => entry && this.#claims.settle(entry),
+      outcome: async asking => {
+        const outcome = outcomeIn(entry)
+        // Only what went well is borrowed.
+        if (outcome === undefined || outcome.error !== undefined) return undefined
+        return asking.borrow ? asking.borrow(outcome, record) : outcome
+      },
+    }
+  }
+
+  #askerThere(asked: Asked): Asker {
+    const asker = askerOf(asked)
+    return { ...asker, inside: this.#inside.get(asker.inside) ?? asker.inside }
+  }
+}
+
+interface Loan {
+  /** It was used, or what answers to it here was. */
+  settle(): void
+  /** What may be used of it. */
+  outcome(asked: Asked): Promise<Outcome | undefined>
 }

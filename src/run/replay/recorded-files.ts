@@ -2,7 +2,7 @@ import type { Digest } from '../../base/digest.ts'
 import { foldAt } from '../../session/chain.ts'
 import { type Session, valueFrom } from '../../session/session.ts'
 import type { JournalEntry, Store } from '../../store/spec.ts'
-import type { ToolEvidence, ToolRecord } from '../../tool/tool-record.ts'
+import type { ToolEvidence } from '../../tool/tool-record.ts'
 import { type Asker, askedIn, outcomeIn, stateIn } from '../entry.ts'
 import type { RunRecord } from './record.ts'
 
@@ -22,8 +22,7 @@ export function filesAfterTurn(
   from: Digest | undefined,
 ): ToolEvidence | undefined {
   const steps = callsOf(turn, record).flatMap(entry => {
-    const value = outcomeIn(entry)?.value as unknown as ToolRecord | undefined
-    const evidence = value?.evidence
+    const evidence = outcomeIn(entry, 'tool')?.value?.evidence
     return evidence?.tree === undefined ? [] : [evidence]
   })
   // Calls side by side end in any order: each begins with the files that the one before it left.
@@ -44,11 +43,11 @@ function callsOf({ session, asker }: TurnName, record: RunRecord): JournalEntry[
   const state = stateIn(session, record.rule)
   const calls = new Map<unknown, { entry: JournalEntry; score: number }>()
   for (const entry of record.effects()) {
-    if (entry.kind !== 'tool' || outcomeIn(entry)?.value === undefined) continue
-    const asked = askedIn(entry)
+    const asked = askedIn(entry, 'tool')
+    if (asked === undefined || outcomeIn(entry)?.value === undefined) continue
     const theirs = record.askerOf(entry)
     if (asked.state !== state || theirs.by !== asker.by || theirs.inside !== asker.inside) continue
-    const { place } = asked.request as { place?: unknown }
+    const { place } = asked.request
     const score = (theirs.branch === asker.branch ? 2 : 0) + (theirs.sample === asker.sample ? 1 : 0)
     const known = calls.get(place)
     if (known === undefined || score > known.score) calls.set(place, { entry, score })
@@ -67,8 +66,7 @@ export async function lentFiles(record: RunRecord, store: Store): Promise<LentFi
   const { output } = await store.runs.get(record.run)
   const left = output === null ? undefined : foldAt(valueFrom(await store.sessions.get(output)).tip).tree
   for (const entry of left === undefined ? [] : record.effects()) {
-    const value = entry.kind === 'tool' && (outcomeIn(entry)?.value as unknown as ToolRecord | undefined)
-    const began = value ? value.evidence?.before : undefined
+    const began = outcomeIn(entry, 'tool')?.value?.evidence?.before
     if (began !== undefined) return began === left ? undefined : { began, left: left as Digest }
   }
   return undefined

@@ -1,22 +1,24 @@
 import { RathError, toRathError } from '../../base/errors.ts'
-import { canonicalJson, type Json } from '../../base/json.ts'
+import { asJson, canonicalJson, type Json } from '../../base/json.ts'
 import { refuseAltered } from '../../session/altered.ts'
 import { foldAt } from '../../session/chain.ts'
 import { Session, valueFrom } from '../../session/session.ts'
 import type { JournalEntry, RunStatus, Store } from '../../store/spec.ts'
 import { policy } from '../../tool/policy/policy.ts'
-import type { ToolRecord } from '../../tool/tool-record.ts'
 import { approvalIn } from '../approve/approval-facts.ts'
-import { cleaned, type Door, type Passed, type Place, recalled } from '../effect.ts'
+import { type Begun, type Door, type Ended, type Passed, served } from '../effect.ts'
 import {
   type Asked,
   askedIn,
   askerOf,
+  cleaned,
+  type EntryName,
   inFirstRule,
   isInside,
   type KeyRule,
   keyOf,
   type Outcome,
+  outcomeFrom,
   outcomeIn,
 } from '../entry.ts'
 import { runSetup, waitingError } from '../run.ts'
@@ -237,36 +239,52 @@ export class ReplayDoor implements Door {
   }
 
   recall(asked: Asked): Outcome | undefined {
-    return recalled(asked, this.#options.record, this.#claims)
+    return this.#claims.recall(asked)
   }
 
   /** It does nothing to the world. */
+  external(): () => void {
+    return () => {}
+  }
+
   async quiet(): Promise<void> {}
 
-  async pass(given: Asked, perform: (at: Place) => Promise<Outcome>): Promise<Passed> {
+  async begin(given: Asked): Promise<Begun> {
     const { record, mode, store } = this.#options
     if (this.divergence) throw divergedError(this.divergence)
     const asked = cleaned(this.rule === 1 ? inFirstRule(given) : given, store)
     const key = keyOf(asked, this.rule)
     const { occurrence } = this.#claims.take(key, askerOf(asked))
-    const live = async () =>
-      store.clean((await perform({ key, occurrence })) as unknown as Json) as unknown as Outcome
-    if (mode === 'model' && asked.kind === 'model') return { ...(await live()), isRecorded: false }
+    const at = { key, occurrence }
+    if (mode === 'model' && asked.kind === 'model') return this.#live(at, false)
     const entry = record.find(key, occurrence)
     const outcome = outcomeIn(entry)
     if (outcome) {
       this.served++
-      this.#claims.settle({ key, occurrence })
-      this.#asked.add(nameOf({ key, occurrence }))
-      if (mode === 'tools' && asked.kind === 'tool') await this.#compare(asked, outcome, live)
-      return { ...outcome, isRecorded: true, id: entry && askedIn(entry).id }
+      this.#claims.settle(at)
+      this.#asked.add(nameOf(at))
+      const passed = { ...outcome, isRecorded: true, id: entry && askedIn(entry).id }
+      const compare = mode === 'tools' ? this.#comparison(asked, outcomeIn(entry, 'tool')) : undefined
+      return compare ? { ...at, conclude: ended => compare(ended, passed) } : served(at, passed)
     }
-    const missing = { key, occurrence, entry }
-    if (mode === 'model') return { ...(await this.#instead(asked, missing, live)), isRecorded: true }
+    const missing = { ...at, entry }
+    if (mode === 'model') {
+      if (asked.light) return this.#live(at, true)
+      return served(at, { ...(await this.#instead(asked, missing)), isRecorded: true })
+    }
     if (entry?.kind === 'approval') throw waitingError(record.run, [approvalIn(entry)])
-    if (entry) await this.#quiet(asked)
+    if (entry) await this.#rest(asked)
     this.divergence ??= await this.#options.diverge(asked, missing)
     throw divergedError(this.divergence)
+  }
+
+  /** Done again: nothing is put on record. */
+  #live(at: EntryName, isRecorded: boolean): Begun {
+    return { ...at, conclude: ended => ({ ...this.#cleaned(ended), isRecorded, cause: ended.cause }) }
+  }
+
+  #cleaned({ cause: _, ...outcome }: Ended<string>): Outcome {
+    return outcomeFrom(this.#options.store.clean(asJson(outcome)))
   }
 
   /**
@@ -282,32 +300,32 @@ export class ReplayDoor implements Door {
     )
     const left = () => first.filter(entry => !this.#asked.has(nameOf(entry)))
     // Something that nobody waits for may still come.
-    if (left().length > 0) await this.#quiet()
+    if (left().length > 0) await this.#rest()
     return left()
   }
 
-  /** Runs a tool beside its recorded outcome, unless it would touch the world. */
-  async #compare(asked: Asked, outcome: Outcome, live: () => Promise<Outcome>): Promise<void> {
-    const { tool, args } = asked.request as unknown as { tool: string; args: Json }
+  /** Compares a tool that runs again with its recorded outcome, unless it would touch the world. */
+  #comparison(asked: Asked, outcome: Outcome<'tool'> | undefined) {
+    if (outcome?.value === undefined) return undefined
+    const { tool, args } = callIn(asked.request)
     // Both as they would be written now: what is known to be a secret may have changed since.
-    const recorded = this.#options.store.clean(
-      (outcome.value as unknown as ToolRecord).outcome as unknown as Json,
-    )
+    const recorded = this.#options.store.clean(asJson(outcome.value.outcome))
     const about = { tool, args, by: asked.by, recorded }
     const isPlaced = asked.session.placement !== undefined && !this.#options.copiesFiles
     const isLocal = asked.rule === 'read' || asked.rule === 'workspace' || asked.facts?.sandboxed === true
     const isSafe = asked.rule === 'pure' || (isLocal && !isPlaced)
     // In the order asked, whichever ends first.
     const place = this.tools.push({ ...about, same: undefined }) - 1
-    if (!isSafe) return
-    const { value } = await live()
-    const now = (value as unknown as ToolRecord).outcome as unknown as Json
-    this.tools[place] = { ...about, now, same: canonicalJson(now) === canonicalJson(recorded) }
+    if (!isSafe) return undefined
+    return (ended: Ended<string>, passed: Passed): Passed => {
+      const { outcome: now } = this.#cleaned(ended).value as { readonly outcome: Json }
+      this.tools[place] = { ...about, now, same: canonicalJson(now) === canonicalJson(recorded) }
+      return passed
+    }
   }
 
   /** With a model that says something else, the recorded outcome of the same call, whenever it was made; else a refusal. */
-  async #instead(asked: Asked, missing: Missing, live: () => Promise<Outcome>): Promise<Outcome> {
-    if (asked.light) return live()
+  async #instead(asked: Asked, missing: Missing): Promise<Outcome> {
     const reason = 'This is a replay with a live model, and the recorded run did not do this.'
     if (asked.kind === 'tool') {
       const outcome = outcomeIn(this.#again.get(callName(asked.request))?.shift())
@@ -320,10 +338,10 @@ export class ReplayDoor implements Door {
   }
 
   /** What has no outcome was cut off by the end of something else, and that may end it here too: give it time to. */
-  async #quiet(asked?: Asked): Promise<void> {
+  async #rest(asked?: Asked): Promise<void> {
     let served = -1
     for (let turns = 0; turns < 50; turns++) {
-      if (asked?.isCancelled?.())
+      if (asked?.signal.aborted)
         throw new RathError('cancelled', 'The work was cancelled, as it was when it was recorded.')
       if (served !== this.served) turns = 0
       served = this.served
@@ -339,13 +357,16 @@ function isRetry({ key }: JournalEntry): boolean {
 
 /** Ended by the budget, which has an entry of its own. */
 function isSpent(entry: JournalEntry): boolean {
-  const error = outcomeIn(entry)?.error as { spent?: string } | undefined
-  return entry.kind === 'model' && error?.spent !== undefined
+  return outcomeIn(entry, 'model')?.error?.spent !== undefined
 }
 
 function callName(request: Json): string {
-  const { tool, args } = request as unknown as { tool: string; args: Json }
+  const { tool, args } = callIn(request)
   return canonicalJson([tool, args])
+}
+
+function callIn(request: Json): { readonly tool: string; readonly args: Json } {
+  return request as { readonly tool: string; readonly args: Json }
 }
 
 function divergedError(divergence: Divergence): RathError {

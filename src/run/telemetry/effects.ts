@@ -5,10 +5,10 @@ import type { Message } from '../../session/message.ts'
 import type { AnswerPart } from '../../session/part.ts'
 import type { Usage } from '../../session/usage.ts'
 import type { PreparedCall } from '../../tool/dispatch.ts'
-import type { Outcome } from '../entry.ts'
+import type { ModelFailure, Outcome } from '../entry.ts'
 import type { Timed } from './meters.ts'
 import { type Attributes, spanKind } from './otel.ts'
-import type { Ended, TracedQuestion, TracedTool } from './tracing.ts'
+import type { TracedQuestion } from './tracing.ts'
 
 /** An effect as a span shows it. */
 export interface EffectSpan<T> {
@@ -35,7 +35,7 @@ export interface EffectEnd {
   readonly content?: Content
 }
 
-export function modelSpan({ model, about, request }: TracedQuestion): EffectSpan<Ended> {
+export function modelSpan({ model, about, request }: TracedQuestion): EffectSpan<Outcome<'model'>> {
   const { settings, output } = about
   const measured = { 'gen_ai.operation.name': 'chat', ...modelAttributes(model.id) }
   return {
@@ -55,12 +55,11 @@ export function modelSpan({ model, about, request }: TracedQuestion): EffectSpan
       'gen_ai.output.type': output && 'json',
     },
     content: () => requestContent(request()),
-    ended: ({ outcome }) => (outcome.error === undefined ? answered(outcome) : unanswered(outcome)),
+    ended: ({ value, error }) => (value === undefined ? unanswered(error) : answered(value.answer)),
   }
 }
 
-function answered({ value }: Outcome): EffectEnd {
-  const { answer } = value as unknown as { readonly answer: ModelAnswer }
+function answered(answer: ModelAnswer): EffectEnd {
   const { finishReason, usage, model } = answer
   const response = { 'gen_ai.response.model': model && modelAttributes(model)['gen_ai.request.model'] }
   return {
@@ -81,12 +80,11 @@ function answered({ value }: Outcome): EffectEnd {
   }
 }
 
-function unanswered({ error }: Outcome): EffectEnd {
-  const { code, message, spent } = error as { code?: string; message?: string; spent?: string }
+function unanswered({ code, message, spent }: ModelFailure): EffectEnd {
   return { error: code ?? 'budget-spent', ...failureContent(message ?? spent) }
 }
 
-export function toolSpan({ tool, call, args }: PreparedCall): EffectSpan<TracedTool> {
+export function toolSpan({ tool, call, args }: PreparedCall): EffectSpan<Outcome<'tool'>> {
   const measured = {
     'gen_ai.operation.name': 'execute_tool',
     'gen_ai.tool.name': tool.name,
@@ -103,19 +101,23 @@ export function toolSpan({ tool, call, args }: PreparedCall): EffectSpan<TracedT
       'openrath.tool.effect': tool.effect,
     },
     content: () => ({ 'gen_ai.tool.call.arguments': args }),
-    ended: ({ result: { outcome, evidence }, inside: { sessions, usage } }) => ({
-      attributes: {
-        'openrath.tool.outcome': outcome.kind,
-        'openrath.sandbox': evidence?.ranOn?.backend as string | undefined,
-        'openrath.workspace.tree': evidence?.tree,
-        'openrath.tool.session': sessions?.at(-1)?.session,
-        // Of the spans inside: they are counted there, and not a second time in metrics.
-        'openrath.tool.tokens': usage?.totalTokens,
-        'openrath.tool.cost': usage?.cost,
-      },
-      ...(outcome.kind === 'error' && { error: outcome.error }),
-      content: { 'gen_ai.tool.call.result': resultOf(outcome) },
-    }),
+    ended: ({ value, error, inside: { sessions, usage } = {} }) => {
+      if (value === undefined) return { error: error.code }
+      const { outcome, evidence } = value
+      return {
+        attributes: {
+          'openrath.tool.outcome': outcome.kind,
+          'openrath.sandbox': evidence?.ranOn?.backend as string | undefined,
+          'openrath.workspace.tree': evidence?.tree,
+          'openrath.tool.session': sessions?.at(-1)?.session,
+          // Of the spans inside: they are counted there, and not a second time in metrics.
+          'openrath.tool.tokens': usage?.totalTokens,
+          'openrath.tool.cost': usage?.cost,
+        },
+        ...(outcome.kind === 'error' && { error: outcome.error }),
+        content: { 'gen_ai.tool.call.result': resultOf(outcome) },
+      }
+    },
   }
 }
 
@@ -128,7 +130,7 @@ const memoryOperations: Readonly<Record<string, string>> = {
   forget: 'delete_memory',
 }
 
-export function memorySpan({ op, memory, query, entry, ref }: JsonObject): EffectSpan<Outcome> {
+export function memorySpan({ op, memory, query, entry, ref }: JsonObject): EffectSpan<Outcome<'memory'>> {
   const operation = memoryOperations[op as string] ?? String(op)
   const store = memory as string
   return {
@@ -154,11 +156,11 @@ export function memorySpan({ op, memory, query, entry, ref }: JsonObject): Effec
 /** Of what the operations of an agent's memory return: what was found, written or ended. */
 function recordsIn(value: Json): number | undefined {
   if (Array.isArray(value)) return value.length
-  const { hits, memory, count, committed } = value as unknown as {
-    hits?: Json[]
-    memory?: Json
-    count?: number
-    committed?: { written: Json[] }
+  const { hits, memory, count, committed } = value as {
+    readonly hits?: readonly Json[]
+    readonly memory?: Json
+    readonly count?: number
+    readonly committed?: { readonly written: readonly Json[] }
   }
   return hits?.length ?? committed?.written.length ?? count ?? (memory === undefined ? undefined : 1)
 }

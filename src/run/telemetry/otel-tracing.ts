@@ -27,7 +27,7 @@ import {
   type OtelTracer,
   spanKind,
 } from './otel.ts'
-import type { Caller, CallTrace, EffectKey, Ended, TracedCallee, Tracing } from './tracing.ts'
+import type { Caller, CallTrace, EffectKey, TracedCallee, Tracing } from './tracing.ts'
 
 export interface OtelTracingOptions {
   readonly tracer?: OtelTracer | undefined
@@ -115,7 +115,7 @@ export class OtelTracing implements Tracing {
   }
 
   model: Tracing['model'] = (question, caller, at, work) =>
-    this.#effect(modelSpan(question) as EffectSpan<Ended>, question.session, caller, at, work)
+    this.#effect(modelSpan(question), question.session, caller, at, work)
 
   tool: Tracing['tool'] = (call, session, caller, at, work) =>
     this.#effect(toolSpan(call), session, caller, at, work)

@@ -3,7 +3,6 @@ import type { JsonObject } from '../../base/json.ts'
 import type { ModelRequest } from '../../model/spec.ts'
 import type { Session } from '../../session/session.ts'
 import type { PreparedCall } from '../../tool/dispatch.ts'
-import type { ToolInside, ToolRecord } from '../../tool/tool-record.ts'
 import type { Outcome } from '../entry.ts'
 import type { RunEnd } from '../event.ts'
 
@@ -14,26 +13,26 @@ import type { RunEnd } from '../event.ts'
 export interface Tracing {
   /** A call begins: its input is there. */
   call(callee: TracedCallee, input: Session, caller: Caller): CallTrace
-  model<T extends Ended>(
+  model<T extends Outcome<'model'>>(
     question: TracedQuestion,
     caller: Caller,
     at: EffectKey,
     work: () => Promise<T>,
   ): Promise<T>
-  tool(
+  tool<T extends Outcome<'tool'>>(
     call: PreparedCall,
     session: Session,
     caller: Caller,
     at: EffectKey,
-    work: () => Promise<TracedTool>,
-  ): Promise<TracedTool>
-  memory(
+    work: () => Promise<T>,
+  ): Promise<T>
+  memory<T extends Outcome<'memory'>>(
     request: JsonObject,
     session: Session,
     caller: Caller,
     at: EffectKey,
-    work: () => Promise<Outcome>,
-  ): Promise<Outcome>
+    work: () => Promise<T>,
+  ): Promise<T>
   /** An attempt of what is being done failed, and another follows. */
   retry(error: RathError, attempt: number, waitMs: number): void
   /** The outcome of an effect was on record. */
@@ -47,12 +46,6 @@ export interface CallTrace {
   /** `made` is what its forward returned, `result` the same under the id that was promised. */
   done(result: Session, made: Session): void
   failed(error: RathError, status: RunEnd): void
-}
-
-/** A tool that ran, and what was done inside it. */
-export interface TracedTool {
-  readonly result: ToolRecord
-  readonly inside: ToolInside
 }
 
 /** Who does it, and for which session: a run's context is one. */
@@ -84,9 +77,4 @@ export interface TracedQuestion {
 export interface EffectKey {
   readonly key: string
   readonly occurrence: number
-}
-
-/** What a question to a model ends with: `{ answer, failures }`, or an error. */
-export interface Ended {
-  readonly outcome: Outcome
 }
