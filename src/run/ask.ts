@@ -13,7 +13,7 @@ import { Deadline, unknownPrice } from './budget.ts'
 import { emit, type RunContext } from './context.ts'
 import { type Ended, effect, errorOf, failureOf } from './effect.ts'
 import { cleanDigest, type Failure, type ModelAnswered, type ModelAsked, type Outcome } from './entry.ts'
-import { spendInside } from './inside.ts'
+import { spendInside } from './frame.ts'
 import { ownError } from './own-error.ts'
 import { Recorder } from './recorder.ts'
 

@@ -8,25 +8,23 @@ import { type Lineage, lineage, onLane } from '../session/lineage.ts'
 import { freshSession, Session, sessionOf, valueFrom, withFiles } from '../session/session.ts'
 import { tipAfter } from '../session/value.ts'
 import { checkMade, narrow, type Policy } from '../tool/policy/policy.ts'
-import { currentCall } from './around.ts'
 import { Budget } from './budget.ts'
 import {
   type CallOptions,
   currentContext,
   emit,
   type OnBudget,
+  RunClock,
   type RunContext,
   runInContext,
 } from './context.ts'
 import { EventStream, type RunEnd } from './event.ts'
-import { callAround, callInside } from './inside.ts'
+import { callAround, callInside, Scope, scopeIn } from './frame.ts'
 import { inputError, ownError } from './own-error.ts'
 import { PendingSession, untilMade } from './pending-session.ts'
 import { keptLimits } from './replay/resume.ts'
 import { Run, runSetup } from './run.ts'
-import { RunClock } from './run-clock.ts'
 import { defaultRuntime, type Runtime } from './runtime.ts'
-import { Scope, scopeIn } from './scope.ts'
 import type { AgentFacts, CallTrace } from './telemetry/tracing.ts'
 
 /** Something that makes a session of a session; a layer hands its `forward` in here. */
@@ -370,9 +368,9 @@ class CallContext implements RunContext {
 /** From the first resumed run on, whoever records asks the call that it is inside of for the time. */
 function resumedClock({ begunAt }: Run): RunClock {
   setClock({
-    now: () => currentCall()?.clock?.now() ?? Date.now(),
-    served: at => currentCall()?.clock?.served(at),
-    live: () => currentCall()?.clock?.live(),
+    now: () => currentContext()?.clock?.now() ?? Date.now(),
+    served: at => currentContext()?.clock?.served(at),
+    live: () => currentContext()?.clock?.live(),
   })
   return new RunClock(begunAt)
 }

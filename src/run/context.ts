@@ -1,14 +1,15 @@
+import type { Clock } from '../base/clock.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import type { Lineage } from '../session/lineage.ts'
 import type { Session } from '../session/session.ts'
 import type { ApprovalDecision, ApprovalRequest } from '../tool/approval.ts'
 import type { Policy } from '../tool/policy/policy.ts'
-import { type Around, currentCall, runInCall } from './around.ts'
 import type { Budget, BudgetLimits } from './budget.ts'
+import { callHere, type Maker } from './effect.ts'
 import type { EventBody, EventListener, EventStream } from './event.ts'
+import type { Scope } from './frame.ts'
 import type { Run, RunSetup, runSetup } from './run.ts'
 import type { Runtime } from './runtime.ts'
-import type { Scope } from './scope.ts'
 
 /** What a caller can say about one call. Calls made inside it inherit all of it. */
 export interface CallOptions {
@@ -45,10 +46,12 @@ export type OnBudget = 'return' | 'throw'
 export type Approve = (request: ApprovalRequest) => ApprovalDecision | Promise<ApprovalDecision>
 
 /** What a call of a workflow works in. A call made inside another finds that one's context and narrows it. */
-export interface RunContext extends Around {
+export interface RunContext extends Maker {
   readonly runtime: Runtime
   /** The same for all calls of one run, branches included. */
   readonly run: Run
+  /** Set in a run that goes on with its record. */
+  readonly clock: RunClock | undefined
   /** Whether this is the call that the run is: nobody goes on from it before the run has ended. */
   readonly isOutermost: boolean
   readonly runId: string
@@ -80,13 +83,51 @@ export interface RunContext extends Around {
 
 /** The call that the running code is inside of, if it is inside one. */
 export function currentContext(): RunContext | undefined {
-  return currentCall() as RunContext | undefined
+  return callHere.here as RunContext | undefined
 }
 
 export function runInContext<T>(context: RunContext, work: () => T): T {
-  return runInCall(context, work)
+  return callHere.run(context, work)
 }
 
 export function emit(context: RunContext, body: EventBody): void {
   if (context.events.observed) context.events.emit({ ...body, by: context.by, sessionId: context.out.id })
+}
+
+/**
+ * The time in a call of a resumed run: that of the last outcome it was given from the record, until it does something that is not on
+ * record. So what it makes on the way has the time at which it was first made, and no time runs backwards.
+ */
+export class RunClock implements Clock {
+  readonly #outer: RunClock | undefined
+  /** Undefined when the call has gone past its record: then the clock on the wall counts. */
+  #at: number | undefined
+
+  constructor(at: number | undefined, outer?: RunClock) {
+    this.#at = at
+    this.#outer = outer
+  }
+
+  now(): number {
+    return this.#at ?? Date.now()
+  }
+
+  served(at: number | undefined): void {
+    if (at !== undefined && this.#at !== undefined) this.#at = Math.max(this.#at, at)
+  }
+
+  live(): void {
+    this.#at = undefined
+  }
+
+  /** For a call inside this one. */
+  inner(): RunClock {
+    return new RunClock(this.#at, this)
+  }
+
+  /** The call has ended: whoever goes on from it is as late. */
+  end(): void {
+    if (this.#at === undefined) this.#outer?.live()
+    else this.#outer?.served(this.#at)
+  }
 }

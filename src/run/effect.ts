@@ -2,6 +2,7 @@ import { clock } from '../base/clock.ts'
 import { RathError, toRathError } from '../base/errors.ts'
 import { asJson, type Json } from '../base/json.ts'
 import { stopsRun } from '../base/run-stop.ts'
+import type { Session } from '../session/session.ts'
 import type { JournalEntry, NewEntry } from '../store/spec.ts'
 import {
   type Asked,
@@ -23,10 +24,9 @@ import {
   recordOf,
   type ValueOf,
 } from './entry.ts'
-import { spendInside, watchInside } from './inside.ts'
+import { FramePart, runInEffect, type Scope, sawFiles, scopeIn, spendInside } from './frame.ts'
 import type { Journal } from './journal.ts'
 import { Claims, Lender, nameOf, type RunRecord, toolIn } from './replay/record.ts'
-import { runInEffect, type Scope, sawFiles, scopeIn } from './scope.ts'
 import type { Tracing } from './telemetry/tracing.ts'
 
 /** What an effect is, besides who makes it. */
@@ -57,9 +57,11 @@ export type Passed<K extends string = string> = Outcome<K> & {
   readonly cause?: unknown
 }
 
-/** Who makes effects: the call of a workflow. */
+/** Who makes effects: the call of a workflow, as code deep inside it knows it. `RunContext` is all of it. */
 export interface Maker {
   readonly by: string
+  /** What it was called with, once that is there. */
+  readonly input: Session | undefined
   readonly scope: Scope
   readonly aborted: boolean
   readonly run: { readonly id: string; readonly door: Door; enter(): void; leave(): boolean }
@@ -68,6 +70,9 @@ export interface Maker {
     readonly tracing?: Tracing | undefined
   }
 }
+
+/** The call that the running code is inside of, if it is inside one. */
+export const callHere = new FramePart<Maker>()
 
 /**
  * Everything that touches the world is a call of this: a model's answer, a tool, a memory, a merge, a person's decision, the end of a budget,
@@ -164,9 +169,7 @@ async function nested<K extends string>(
   at: Under,
   work: (at: Under) => Promise<Ended<K>>,
 ): Promise<Ended<K>> {
-  const { result, inside } = await runInEffect(maker, insideOf(at), () =>
-    watchInside(maker, callId, () => work(at)),
-  )
+  const { result, inside } = await runInEffect(maker, { sample: insideOf(at), callId }, () => work(at))
   return Object.keys(inside).length > 0 ? { ...result, inside } : result
 }
 

@@ -10,8 +10,7 @@ import type { Effect } from '../tool/spec.ts'
 import { effects } from '../tool/tool.ts'
 import { currentContext, type RunContext } from './context.ts'
 import { type Passed, effect as perform, valueIn } from './effect.ts'
-import { callAround, notesIn } from './inside.ts'
-import { filesWereSeen, scopeIn } from './scope.ts'
+import { callAround, filesWereSeen, notesIn, scopeIn } from './frame.ts'
 
 export interface EffectOptions {
   /** What it does to the world, which decides what a resumed run does when it was cut off; `external` by default, as for tools. */

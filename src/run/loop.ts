@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { cancelledError } from '../base/abort.ts'
 import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
@@ -17,6 +16,7 @@ import { Deadline } from './budget.ts'
 import { recordEnd, type Stop, spentAt, stopCall } from './budget-end.ts'
 import { type AutoCompress, makeRoom } from './compress.ts'
 import { emit, type RunContext } from './context.ts'
+import { FramePart, scopeIn } from './frame.ts'
 import type { AgentMemory } from './memory/agent-memory.ts'
 import type { CommitMemoryOptions } from './memory/commit.ts'
 import { invalidOutput, type OutputSpec } from './output.ts'
@@ -26,7 +26,6 @@ import { keepPrompt, promptDigest } from './prompt.ts'
 import { Recorder } from './recorder.ts'
 import { RequestView } from './request-view.ts'
 import { approvalsIn } from './run.ts'
-import { scopeIn } from './scope.ts'
 import { changes, passRuling, passTool, toolChunks } from './tool-door.ts'
 import { describe, withReader } from './tool-table.ts'
 
@@ -64,7 +63,7 @@ export async function runLoop(agent: AgentSpec, input: Session, context: RunCont
 }
 
 /** The turns whose tools are running around this code. */
-const runningTurns = new AsyncLocalStorage<readonly Chunk[]>()
+const runningTurns = new FramePart<readonly Chunk[]>()
 
 class Loop {
   readonly #agent: AgentSpec
@@ -132,7 +131,7 @@ class Loop {
   /** A session handed over in the middle of a turn: the calls that have no result yet are run first. */
   async #finishTurn(): Promise<void> {
     // A tool may hand its own session on: the turn it runs in is being finished already.
-    const running = runningTurns.getStore() ?? []
+    const running = runningTurns.here ?? []
     const calls = this.#recorder.session.pending.flatMap(pending =>
       pending.kind === 'tool-call' && !running.includes(pending.chunk) ? [pending.call] : [],
     )
@@ -188,7 +187,7 @@ class Loop {
 
   async #runTools(calls: readonly ToolCallPart[]): Promise<void> {
     const turn = this.#recorder.session.chunks.findLast(chunk => chunk.kind === 'assistant')
-    const running = runningTurns.getStore() ?? []
+    const running = runningTurns.here ?? []
     using deadline = new Deadline(this.#context)
     try {
       await runningTurns.run(turn ? [...running, turn] : running, () =>

@@ -11,11 +11,11 @@ import type { ToolEvidence, ToolRecord } from '../tool/tool-record.ts'
 import type { RunContext } from './context.ts'
 import { effect, errorOf, valueIn } from './effect.ts'
 import { askerOf, cleanDigest, type Lending, type Outcome, type Seen, type ToolAsked } from './entry.ts'
+import { filesWereSeen, scopeIn } from './frame.ts'
 import type { Capture } from './place/capture.ts'
 import type { Place } from './place/place.ts'
 import type { Visit } from './place/places.ts'
 import { Sight, stillSeen } from './place/sight.ts'
-import { filesWereSeen, scopeIn } from './scope.ts'
 
 /** One turn's calls at the door. */
 export interface ToolTurn {

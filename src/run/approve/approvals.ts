@@ -15,8 +15,8 @@ import { isBuiltinTool } from '../../tool/builtin/builtin-tools.ts'
 import { emit, type RunContext } from '../context.ts'
 import { effect, valueIn } from '../effect.ts'
 import { askedIn, cleanDigest, type EntryName, type Lending, type Outcome, stateIn } from '../entry.ts'
+import { scopeIn } from '../frame.ts'
 import type { OpenApproval } from '../run.ts'
-import { scopeIn } from '../scope.ts'
 import { argumentsDigest, factsIn } from './approval-facts.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
+import { FramePart } from '../frame.ts'
 
 /** Waits in line: one at a time, in the order asked. */
 class Line {
@@ -25,7 +25,7 @@ export class Holder {
   readonly #outer: Holder | undefined
   readonly #held = new Map<Hold, { readonly inside: Line; release(): void }>()
 
-  constructor(outer = holders.getStore()) {
+  constructor(outer = holders.here) {
     this.#outer = outer
   }
 
@@ -54,4 +54,4 @@ export class Holder {
   }
 }
 
-const holders = new AsyncLocalStorage<Holder>()
+const holders = new FramePart<Holder>()

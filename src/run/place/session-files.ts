@@ -3,8 +3,7 @@ import { RathError } from '../../base/errors.ts'
 import { labelsOf } from '../../session/branch.ts'
 import type { JoinedFiles, JoinRequest, SessionFiles } from '../../session/files.ts'
 import type { Session } from '../../session/session.ts'
-import { type Around, currentCall } from '../around.ts'
-import { effect, valueIn } from '../effect.ts'
+import { callHere, effect, type Maker, valueIn } from '../effect.ts'
 import type { Places } from './places.ts'
 
 /** How the sessions of a runtime read and join files: those that the runtime keeps, and no others. */
@@ -18,7 +17,7 @@ export function filesIn(places: Places): SessionFiles {
   }
   return {
     async join(request) {
-      const context = currentCall()
+      const context = callHere.here
       return context ? passJoin(request, context, join) : join(request)
     },
     async changes(from, to) {
@@ -31,7 +30,7 @@ export function filesIn(places: Places): SessionFiles {
 /** A merge of files is an effect: a replay takes its result from the record and touches no folder. */
 async function passJoin(
   request: JoinRequest,
-  context: Around,
+  context: Maker,
   join: (request: JoinRequest) => Promise<JoinedFiles>,
 ): Promise<JoinedFiles> {
   const { base, found, sides, into, onConflict } = request

@@ -1,9 +1,9 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { RathError } from '../../base/errors.ts'
 import type { Json } from '../../base/json.ts'
 import { version } from '../../base/version.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import type { Session } from '../../session/session.ts'
+import { FramePart } from '../frame.ts'
 import {
   type Content,
   type EffectEnd,
@@ -39,7 +39,7 @@ export interface OtelTracingOptions {
 }
 
 /** A span under way. */
-interface Frame {
+interface SpanFrame {
   readonly span: OtelSpan
   readonly context: OtelContext
   readonly measured: Attributes
@@ -49,7 +49,7 @@ interface Frame {
 }
 
 /** The span that the running code is inside of. An SDK may come without a context manager, and then only this knows. */
-const frames = new AsyncLocalStorage<Frame>()
+const spans = new FramePart<SpanFrame>()
 
 /** Runs as OpenTelemetry sees them, by the conventions for generative AI. */
 export class OtelTracing implements Tracing {
@@ -124,7 +124,7 @@ export class OtelTracing implements Tracing {
     this.#effect(memorySpan(request), session, caller, at, work)
 
   retry(error: RathError, attempt: number, waitMs: number): void {
-    const frame = frames.getStore()
+    const frame = spans.here
     if (frame === undefined) return
     const type = { 'error.type': error.code }
     frame.span.addEvent('openrath.retry', {
@@ -136,7 +136,7 @@ export class OtelTracing implements Tracing {
   }
 
   recorded(): void {
-    const frame = frames.getStore()
+    const frame = spans.here
     if (frame) frame.recorded++
   }
 
@@ -178,12 +178,12 @@ export class OtelTracing implements Tracing {
     measured: Attributes,
     attributes: Attributes,
     links: OtelLink[] = [],
-  ): Frame {
+  ): SpanFrame {
     const { trace, context, ROOT_CONTEXT } = this.#otel
     // Asked for each time: an SDK may be registered after the first run began.
     const tracer = this.#options.tracer ?? trace.getTracer('openrath', version)
     const active = context.active()
-    const parent = active === ROOT_CONTEXT ? (frames.getStore()?.context ?? active) : active
+    const parent = active === ROOT_CONTEXT ? (spans.here?.context ?? active) : active
     const { words } = this.#options
     const said: Attributes = { ...measured, ...attributes }
     for (const [key, value] of Object.entries(said)) if (typeof value === 'string') said[key] = words(value)
@@ -199,13 +199,13 @@ export class OtelTracing implements Tracing {
     }
   }
 
-  #inside<T>(frame: Frame, work: () => T): T {
-    return frames.run(frame, () => this.#otel.context.with(frame.context, work))
+  #inside<T>(frame: SpanFrame, work: () => T): T {
+    return spans.run(frame, () => this.#otel.context.with(frame.context, work))
   }
 
   /** Messages of errors may quote what was said, so that a status names the code alone. */
   #end(
-    { span, measured, started, recorded }: Frame,
+    { span, measured, started, recorded }: SpanFrame,
     timed: Parameters<Meters['took']>[0],
     more: Attributes,
     error: string | undefined,
@@ -221,12 +221,12 @@ export class OtelTracing implements Tracing {
     span.end()
   }
 
-  #tells({ span }: Frame): boolean {
+  #tells({ span }: SpanFrame): boolean {
     return this.#options.clean !== undefined && span.isRecording()
   }
 
   /** What cannot be cleaned is not told. */
-  async #say({ span }: Frame, content: Content): Promise<void> {
+  async #say({ span }: SpanFrame, content: Content): Promise<void> {
     const cleaned = await this.#options.clean?.(content as Json).catch(() => ({}))
     for (const [name, value] of Object.entries(cleaned ?? {}))
       span.setAttributes({ [name]: typeof value === 'string' ? value : JSON.stringify(value) })
