@@ -11,7 +11,7 @@ import type { CallOptions, RunContext } from '../run/context.ts'
 import { cleanDigest } from '../run/entry.ts'
 import { PendingSession } from '../run/pending-session.ts'
 import type { Recorder } from '../run/recorder.ts'
-import { RequestView } from '../run/request-view.ts'
+import { requestMessages } from '../run/request-view.ts'
 import { withoutCalls } from '../run/transcript.ts'
 import type { Chunk, ChunkInput } from '../session/chunk.ts'
 import type { Message } from '../session/message.ts'
@@ -108,7 +108,7 @@ export class Selector extends ModelPart {
 
   /** Ends with a route chunk on the record, or throws. */
   async #route(recorder: Recorder, candidates: readonly Candidate[], context: RunContext): Promise<void> {
-    const history = withoutCalls(new RequestView().messages(recorder.session))
+    const history = withoutCalls(requestMessages(recorder.session))
     const keys = new Set([...candidates.map(({ key }) => key), none])
     const forms = [...requestForms(keys)]
     let usage: Usage | undefined

@@ -22,9 +22,9 @@ import type { CommitMemoryOptions } from './memory/commit.ts'
 import { invalidOutput, type OutputSpec } from './output.ts'
 import { ownError } from './own-error.ts'
 import { pathFiles } from './place/path-files.ts'
-import { keepPrompt, promptDigest } from './prompt.ts'
+import { instructionsOf, keepPrompt, promptDigest } from './prompt.ts'
 import { Recorder } from './recorder.ts'
-import { RequestView } from './request-view.ts'
+import { requestMessages } from './request-view.ts'
 import { approvalsIn } from './run.ts'
 import { changes, passRuling, passTool, toolChunks } from './tool-door.ts'
 import { describe, withReader } from './tool-table.ts'
@@ -69,7 +69,6 @@ class Loop {
   readonly #agent: AgentSpec
   readonly #recorder: Recorder
   readonly #context: RunContext
-  readonly #view: RequestView
   readonly #prompt: Digest | undefined
   readonly #tools: Tools | undefined
   readonly #about: About
@@ -82,7 +81,6 @@ class Loop {
     this.#agent = { ...agent, tools: withReader(agent.tools) }
     this.#recorder = recorder
     this.#context = context
-    this.#view = new RequestView(agent.prompt.messages())
     this.#prompt = promptDigest(agent.prompt, recorder.store)
     this.#tools = describe(agent.tools, this.#agent.tools, recorder.store)
     this.#about = {
@@ -157,7 +155,7 @@ class Loop {
 
   #request(): ModelRequest {
     return {
-      messages: this.#view.messages(this.#recorder.session),
+      messages: requestMessages(this.#recorder.session, instructionsOf(this.#agent.prompt)),
       tools: this.#tools?.descriptions ?? [],
       settings: this.#agent.settings,
       ...this.#output(),

@@ -1,43 +1,45 @@
+import { chunksFrom, keepView, previousOf, viewKeptAt } from '../session/chain.ts'
 import type { Chunk } from '../session/chunk.ts'
-import { type Message, MessageView, type ToolMessage } from '../session/message.ts'
-import type { Session } from '../session/session.ts'
+import { type KeptView, type Message, MessageView, type ToolMessage } from '../session/message.ts'
+import { type Session, valueFrom } from '../session/session.ts'
 import { standing } from '../session/summary.ts'
 import { forModel } from '../tool/big-output.ts'
 
 /**
- * The messages of a session that grows round by round, behind an agent's instructions. A round looks only at what is new, and messages
- * shown before stay the same objects, so that a model driver can keep what it made of them.
+ * The messages of a request: `instructions`, then what a model is shown of a session. The view is kept with the session's last chunk, so
+ * that a request looks only at the chunks since the last one before it on this history, whichever call or fork made that. Messages shown
+ * before stay the same objects, so that a model driver can keep what it made of them.
  */
-export class RequestView {
-  readonly #instructions: readonly Message[]
-  #view: MessageView
-  #seen: Chunk | undefined
+export function requestMessages(session: Session, instructions: readonly Message[] = []): Message[] {
+  const { tip } = valueFrom(session)
+  if (!tip) return instructions.slice()
+  const view = viewAt(tip)
+  const messages = view.messages(instructions)
+  keepView(tip, view.keep())
+  return messages
+}
 
-  constructor(instructions: readonly Message[] = []) {
-    this.#instructions = instructions
-    this.#view = this.#begin()
+function viewAt(tip: Chunk): MessageView {
+  const fresh: Chunk[] = []
+  let kept: KeptView | undefined
+  for (let here: Chunk | undefined = tip; here && !kept; here = previousOf(here)) {
+    kept = viewKeptAt(here)
+    if (!kept) fresh.push(here)
   }
-
-  messages(session: Session): Message[] {
-    const { chunks } = session
-    // Chunks that were kept differently from how they were given are other chunks: begin again.
-    if (this.#seen && chunks.at(this.#seen.index) !== this.#seen) {
-      this.#view = this.#begin()
-      this.#seen = undefined
-    }
-    const fresh = chunks.slice(this.#seen ? this.#seen.index + 1 : 0)
-    // A summary changes what was shown before it: begin again, once.
-    if (fresh.some(chunk => chunk.kind === 'compress')) {
-      this.#view = this.#begin()
-      for (const chunk of standing(chunks)) this.#view.add(chunk)
-    } else for (const chunk of fresh) this.#view.add(chunk)
-    this.#seen = chunks.at(-1)
-    return this.#view.messages()
+  // A summary changes what was shown before it: begin again, once.
+  if (fresh.some(chunk => chunk.kind === 'compress')) {
+    const view = new MessageView(shortened)
+    for (const chunk of standing(chunksFrom(tip, 0))) view.add(chunk)
+    return view
   }
-
-  #begin(): MessageView {
-    return new MessageView({ before: this.#instructions, show: shortened })
+  const view = kept ? MessageView.from(kept, shortened) : new MessageView(shortened)
+  // Most forks are made of what a call returned, which ends with an answer: they share the view up to there.
+  const answer = fresh.find(chunk => chunk.kind === 'assistant')
+  for (const chunk of fresh.reverse()) {
+    view.add(chunk)
+    if (chunk === answer && view.isSettled) keepView(chunk, view.keep())
   }
+  return view
 }
 
 /** A result too long for a request is cut in the middle. */

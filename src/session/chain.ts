@@ -3,6 +3,7 @@ import type { Chunk, ChunkBody } from './chunk.ts'
 import { chunkText } from './chunk-text.ts'
 import { emptyFold, type Fold, fold } from './fold.ts'
 import { identify, identifyText, identityOf, writeBody } from './identity.ts'
+import type { KeptView } from './message.ts'
 import { withField } from './parse.ts'
 import { perceive, stateAfter } from './state.ts'
 
@@ -25,6 +26,8 @@ class Link {
   /** Who has said that it keeps this chunk and all before it; see `markKept`. */
   #keeper: object | undefined
   #state: Digest | undefined
+  /** See `keepView`. */
+  #view: KeptView | undefined
 
   /** Freezes a link that has its fields and hangs it behind another. */
   static attach(link: Link, previous: Link | undefined, id: Digest | undefined): Link {
@@ -105,6 +108,14 @@ class Link {
       here.#keeper = keeper
       here = here.#previous
     }
+  }
+
+  static view(link: Link): KeptView | undefined {
+    return link.#view
+  }
+
+  static setView(link: Link, view: KeptView): void {
+    link.#view = view
   }
 
   static claimed(link: Link): boolean {
@@ -249,6 +260,18 @@ export function markKept(tip: Chunk | undefined, keeper: object): void {
 
 export function isKeptBy(chunk: Chunk, keeper: object): boolean {
   return Link.keeper(asLink(chunk)) === keeper
+}
+
+/**
+ * Keeps what a model is shown of a chain up to its tip, so that whoever continues from there, on whatever branch, looks only at what is
+ * new. It is a field for the reason that `markKept` gives, and lives as long as the chunk.
+ */
+export function keepView(tip: Chunk, view: KeptView): void {
+  Link.setView(asLink(tip), view)
+}
+
+export function viewKeptAt(tip: Chunk): KeptView | undefined {
+  return Link.view(asLink(tip))
 }
 
 /** Whether a chunk's id was read from somewhere and not computed here. */

@@ -6,11 +6,9 @@ import type { ByProvider, PromptMessage } from './types.ts'
  * next one or a fork will look. A provider that allows four markers leaves one to the caller.
  */
 export function markStableParts(prompt: PromptMessage[], marker: ByProvider): void {
-  mark(
-    prompt,
-    prompt.findLastIndex(message => message.role === 'system'),
-    marker,
-  )
+  // System messages come first, and a conversation may be long.
+  const said = prompt.findIndex(message => message.role !== 'system')
+  mark(prompt, (said < 0 ? prompt.length : said) - 1, marker)
   const end = prompt.findLastIndex(isAsking)
   const answer = prompt.findLastIndex((message, i) => message.role === 'assistant' && i < end)
   mark(

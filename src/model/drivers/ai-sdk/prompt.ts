@@ -9,15 +9,22 @@ import type { Dialect } from './dialect.ts'
 import { asText, inResult } from './media.ts'
 import type { ByProvider, PromptMessage, PromptPart } from './types.ts'
 
-/** What was made of the messages up to an answer, behind which nothing is joined to them any more. */
+/** A conversation that was converted up to an answer, behind which nothing is joined any more to what came before it. It grows with every answer. */
 export interface Converted {
-  readonly messages: readonly Message[]
-  readonly count: number
-  readonly prompt: readonly PromptMessage[]
+  readonly messages: Message[]
+  readonly prompt: PromptMessage[]
+  /** For each message, how long the prompt is behind it; 0 where it is not an answer. */
+  readonly ends: number[]
 }
 
-/** What was made of conversations before, each by its first message. */
-export type Conversations = WeakMap<Message, Converted>
+/**
+ * What was converted before, by the first message behind the instructions, so that it goes when the conversation does. The one asked about
+ * last comes first.
+ */
+export type Conversations = WeakMap<Message, Converted[]>
+
+/** Conversations of one beginning that are kept: branches, and the instructions of several agents, that are asked about in turn. */
+const keptBranches = 8
 
 /**
  * The messages as the AI SDK takes them: results of one turn in one message, neighbouring user messages as one. A conversation that
@@ -29,10 +36,24 @@ export function toPrompt(
   cache: boolean,
   before: Conversations = new WeakMap(),
 ): PromptMessage[] {
-  const known = converted(messages, before)
-  const prompt: PromptMessage[] = known.prompt.slice()
-  let { count } = known
-  let answered = prompt.length
+  const branches = branchesOf(messages, before)
+  const known = knownPart(messages, branches)
+  const { prompt: fresh, ends } = convert(messages, known.count, dialect)
+  const prompt = known.prompt.concat(fresh)
+  if (ends.length > 0) keep(messages, fresh, ends, known, branches)
+  if (cache && dialect.cacheMarker) markStableParts(prompt, dialect.cacheMarker)
+  if (dialect.lastWord && prompt.at(-1)?.role === 'assistant') say(prompt, [goOn])
+  return prompt
+}
+
+/** Messages from the beginning, or from behind an answer, and for each answer how long the prompt is behind it. */
+function convert(
+  messages: readonly Message[],
+  start: number,
+  dialect: Dialect,
+): { readonly prompt: PromptMessage[]; readonly ends: (number | undefined)[] } {
+  const prompt: PromptMessage[] = []
+  const ends: (number | undefined)[] = []
   const ids = new CallIds(dialect.callIds)
   /** Media of tool results that the provider takes only from a user. They wait until all results of the turn are told. */
   let shown: PromptPart[] = []
@@ -40,7 +61,7 @@ export function toPrompt(
     if (shown.length > 0) say(prompt, shown)
     shown = []
   }
-  for (let i = count; i < messages.length; i++) {
+  for (let i = start; i < messages.length; i++) {
     const message = messages[i] as Message
     if (message.role === 'tool') {
       const parts = last(prompt, 'tool') ?? add(prompt, 'tool')
@@ -54,36 +75,97 @@ export function toPrompt(
       if (parts.length > 0) say(prompt, parts)
     } else if (message.content.length > 0) {
       prompt.push({ role: 'assistant', content: message.content.map(part => answerPart(part, ids, dialect)) })
-      count = i + 1
-      answered = prompt.length
+      ends[i - start] = prompt.length
     }
   }
   show()
-  if (messages[0] && count > known.count) {
-    for (let i = known.prompt.length; i < answered; i++) freeze(prompt[i] as PromptMessage)
-    before.set(messages[0], { messages, count, prompt: prompt.slice(0, answered) })
-  }
-  if (cache && dialect.cacheMarker) markStableParts(prompt, dialect.cacheMarker)
-  if (dialect.lastWord && prompt.at(-1)?.role === 'assistant') say(prompt, [goOn])
-  return prompt
+  return { prompt, ends }
 }
 
 /** A session is handed on as it is, from one agent to the next: most often it ends with an answer. */
 const goOn: PromptPart = Object.freeze({ type: 'text', text: 'Go on, as your instructions say.' })
 
-const nothing: Converted = { messages: [], count: 0, prompt: [] }
-
-/** What there is of these very messages; nothing when any of them is another now. */
-function converted(messages: readonly Message[], before: Conversations): Converted {
-  const known = messages[0] && before.get(messages[0])
-  if (known === undefined || known.count > messages.length) return nothing
-  for (let i = 0; i < known.count; i++) if (known.messages[i] !== messages[i]) return nothing
-  return known
+function branchesOf(messages: readonly Message[], before: Conversations): Converted[] {
+  const first = messages.find(message => message.role !== 'system')
+  if (!first) return []
+  let branches = before.get(first)
+  if (!branches) {
+    branches = []
+    before.set(first, branches)
+  }
+  return branches
 }
 
-function freeze(message: PromptMessage): void {
-  if (typeof message.content !== 'string') Object.freeze(message.content)
-  Object.freeze(message)
+interface Known {
+  /** The conversation that has the longest part in common with these messages. */
+  readonly of: Converted | undefined
+  /** How many messages that is, up to and with an answer. */
+  readonly count: number
+  /** What was made of them. */
+  readonly prompt: readonly PromptMessage[]
+}
+
+function knownPart(messages: readonly Message[], branches: readonly Converted[]): Known {
+  let of: Converted | undefined
+  let count = 0
+  for (const branch of branches) {
+    // One that has more in common has the next message in common too.
+    if (branch.messages[count] !== messages[count]) continue
+    const common = answeredPart(branch, messages)
+    if (common <= count) continue
+    of = branch
+    count = common
+  }
+  if (!of) return { of, count, prompt: [] }
+  return {
+    of,
+    count,
+    prompt: count === of.messages.length ? of.prompt : of.prompt.slice(0, of.ends[count - 1]),
+  }
+}
+
+/** How many messages they have in common, up to and with an answer. */
+function answeredPart({ messages: seen, ends }: Converted, messages: readonly Message[]): number {
+  const limit = Math.min(seen.length, messages.length)
+  let same = 0
+  while (same < limit && seen[same] === messages[same]) same++
+  while (same > 0 && ends[same - 1] === 0) same--
+  return same
+}
+
+/** Adds to the conversation that these messages continue, or keeps them as a branch of their own. */
+function keep(
+  messages: readonly Message[],
+  fresh: readonly PromptMessage[],
+  ends: readonly (number | undefined)[],
+  { of, count, prompt }: Known,
+  branches: Converted[],
+): void {
+  let to = of
+  if (to === undefined || to.messages.length > count) {
+    to = {
+      messages: messages.slice(0, count),
+      prompt: prompt.slice(),
+      ends: of ? of.ends.slice(0, count) : [],
+    }
+    branches.unshift(to)
+    if (branches.length > keptBranches) branches.pop()
+  } else if (branches[0] !== to) {
+    branches.splice(branches.indexOf(to), 1)
+    branches.unshift(to)
+  }
+  const before = to.prompt.length
+  for (let i = 0; i < ends.length; i++) {
+    const end = ends[i]
+    to.messages.push(messages[count + i] as Message)
+    to.ends.push(end === undefined ? 0 : before + end)
+  }
+  for (let i = 0; i < (ends.at(-1) as number); i++) to.prompt.push(frozen(fresh[i] as PromptMessage))
+}
+
+function frozen(message: PromptMessage): PromptMessage {
+  if (typeof message.content !== 'string') Object.freeze(message.content).forEach(Object.freeze)
+  return Object.freeze(message)
 }
 
 function addSystem(prompt: PromptMessage[], content: readonly Part[], dialect: Dialect): void {
