@@ -10,7 +10,7 @@ import { restoreFolder } from '../sandbox/workspace/restore.ts'
 import type { Session } from '../session/session.ts'
 import type { Store } from '../store/spec.ts'
 import { type Cause, type FileState, fileHistory, sessionsIn } from './file-history.ts'
-import { checkKept, openKeptFiles } from './kept-files.ts'
+import { bringFiles, checkKept, openKeptFiles } from './kept-files.ts'
 import { oneLine } from './one-line.ts'
 import { type Producer, producerOf } from './producer.ts'
 import { type Answer, firstFailing } from './search-first.ts'
@@ -97,9 +97,11 @@ export async function bisect(
       'invalid-argument',
       `bisect takes a function that checks a folder, not ${show(check)}.`,
     )
-  const objects = await openKeptFiles(options.workspaces)
+  const { store, workspaces } = options
+  await bringFiles(session, store, workspaces)
+  const objects = await openKeptFiles(workspaces)
   try {
-    const { last } = await fileHistory(session, options.store && sessionsIn(options.store))
+    const { last } = await fileHistory(session, store && sessionsIn(store, workspaces))
     if (last === undefined) {
       throw new RathError(
         'path-missing',

@@ -7,7 +7,7 @@ import { reachesModel, standing } from '../session/summary.ts'
 import type { Store } from '../store/spec.ts'
 import { filesRecorded, type TracedLine, traceLines } from './blame-lines.ts'
 import { fileHistory, sessionsIn } from './file-history.ts'
-import { openKeptFiles } from './kept-files.ts'
+import { bringFiles, openKeptFiles } from './kept-files.ts'
 import { LinesOfWork } from './lines-of-work.ts'
 import { codeLine, oneLine } from './one-line.ts'
 import { answerBehind, type Producer, producerOf, promptText } from './producer.ts'
@@ -79,9 +79,10 @@ async function blameFile(
   line: number | undefined,
   { store, workspaces }: BlameOptions,
 ): Promise<BlamedLine[]> {
+  await bringFiles(session, store, workspaces)
   const objects = await openKeptFiles(workspaces)
   try {
-    const history = await fileHistory(session, store && sessionsIn(store))
+    const history = await fileHistory(session, store && sessionsIn(store, workspaces))
     const lines = traceLines(history, path.replace(/^\.\//, ''), objects).map(found => blamed(found, session))
     if (line === undefined) return lines
     const wanted = lines[line - 1]

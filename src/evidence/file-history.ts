@@ -4,15 +4,19 @@ import { sessionsInside } from '../run/graph/rows.ts'
 import type { Chunk } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
 import type { Store } from '../store/spec.ts'
+import { bringFiles } from './kept-files.ts'
 import { LinesOfWork } from './lines-of-work.ts'
 
 /** Finds sessions that a merge took files from and whose chunks it left out. */
 export type FindSession = (id: string) => Promise<Session | undefined>
 
-export function sessionsIn(store: Store): FindSession {
+/** Their files are fetched with them. */
+export function sessionsIn(store: Store, workspaces?: string): FindSession {
   return async id => {
     try {
-      return await store.sessions.get(id)
+      const session = await store.sessions.get(id)
+      await bringFiles(session, store, workspaces)
+      return session
     } catch (error) {
       if (error instanceof RathError && error.code === 'unknown-session') return undefined
       throw error

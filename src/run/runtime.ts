@@ -144,6 +144,7 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
   })
   const models = new Models(options.models)
   const files = filesIn(places)
+  places.travelThrough(() => open())
   let opened: Promise<Store> | undefined
   const open = () => {
     if (opened) return opened
@@ -218,7 +219,9 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
       // Secrets are taken out as the store of the run takes them out.
       const clean: Store['clean'] = value => recorded.clean(value)
       await using memory = await openStore('memory:', { secrets: {}, redact: text => clean(text) })
-      const copies = mode === 'tools' ? places.scratch(await filesBefore(id, recorded)) : undefined
+      const began = mode === 'tools' ? await filesBefore(id, recorded) : undefined
+      if (began) await places.bring([began.tree], began.packs)
+      const copies = began && places.scratch(began.tree)
       await using scratch = runtimeWith(
         { ...options, store: { ...memory, clean } },
         copies ?? new Places(options),

@@ -136,7 +136,7 @@ async function borrowTool(
   const found = await now()
   if (before === undefined || tree === undefined || found === undefined) return undefined
   if (before === found) {
-    if (tree !== found) await places.restore(visit, tree)
+    if (tree !== found) await places.restore(visit, tree, evidence.packs)
     return outcome
   }
   if (evidence.moreFiles || outcome.sees.some(({ op }) => op === 'tree')) return undefined
@@ -145,8 +145,9 @@ async function borrowTool(
   if (differs === undefined || differs.some(({ path }) => wrote.has(path))) return undefined
   const others = outcome.sees.filter(look => !('path' in look && wrote.has(place.relative(look.path) ?? '')))
   if (!(await stillSeen(others, files, now))) return undefined
-  const { files: _, ...rest } = evidence
-  const there = { ...record, evidence: { ...rest, before: found, tree: found } }
+  const { files: _, packs: __, ...rest } = evidence
+  const packs = await places.send(session, [found])
+  const there = { ...record, evidence: { ...rest, before: found, tree: found, ...(packs && { packs }) } }
   return { ...about, value: there, error: undefined }
 }
 
@@ -261,10 +262,12 @@ function chunkFields({
   before,
   tree,
   files,
+  packs,
   moreFiles,
   session,
-}: ToolEvidence): Omit<ToolEvidence, 'session' | 'moreFiles'> & { extras?: JsonObject } {
+}: ToolEvidence): Omit<ToolEvidence, 'session' | 'moreFiles' | 'packs'> & { extras?: JsonObject } {
   const extras = {
+    ...(packs && packs.length > 0 && { packs }),
     ...(moreFiles !== undefined && { moreFiles }),
     ...(session !== undefined && { session }),
   }

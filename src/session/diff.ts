@@ -2,8 +2,7 @@ import type { Digest } from '../base/digest.ts'
 import { commonAncestor } from './ancestor.ts'
 import { chunksFrom, foldAt, lengthOf } from './chain.ts'
 import type { Chunk, FileChange } from './chunk.ts'
-import type { SessionFiles } from './files.ts'
-import { baseTree } from './join-files.ts'
+import { baseTree, packsOf } from './join-files.ts'
 import type { SessionValue, Side } from './value.ts'
 
 /** How two sessions differ since the last chunk they share. */
@@ -29,9 +28,11 @@ export async function diff(a: SessionValue, b: SessionValue): Promise<SessionDif
   const sides = [sideOf(a), sideOf(b)] as const
   const from = baseTree(base, sides)
   const port = a.files ?? b.files
+  const packs = port ? packsOf(base, sides) : []
+  const changes = port && ((start: Digest, end: Digest) => port.changes(start, end, packs))
   const files = await Promise.all([
-    filesOf(sides[0], from, 'ours', port),
-    filesOf(sides[1], from, 'theirs', port),
+    filesOf(sides[0], from, 'ours', changes),
+    filesOf(sides[1], from, 'theirs', changes),
   ])
   return {
     ancestor: base?.id,
@@ -46,13 +47,11 @@ async function filesOf(
   side: Side,
   from: Digest | undefined,
   name: ChangedFile['side'],
-  files: SessionFiles | undefined,
+  changed: ((from: Digest, to: Digest) => Promise<readonly FileChange[]>) | undefined,
 ): Promise<ChangedFile[]> {
   const tree = foldAt(side.value.tip).tree
   const changes =
-    files && from !== undefined && tree !== undefined
-      ? await files.changes(from, tree)
-      : recorded(side.chunks)
+    changed && from !== undefined && tree !== undefined ? await changed(from, tree) : recorded(side.chunks)
   return changes.map(change => ({ ...change, side: name }))
 }
 

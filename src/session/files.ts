@@ -14,8 +14,8 @@ export interface SessionFiles {
    * written, when they do not fit and `onConflict` does not settle it.
    */
   join(request: JoinRequest): Promise<JoinedFiles>
-  /** How one tree differs from another. */
-  changes(from: Digest, to: Digest): Promise<readonly FileChange[]>
+  /** How one tree differs from another. `packs` are those of the store that hold them. */
+  changes(from: Digest, to: Digest, packs?: readonly Digest[]): Promise<readonly FileChange[]>
 }
 
 export interface JoinRequest {
@@ -24,6 +24,8 @@ export interface JoinRequest {
   /** Else: what the first call on a side found. */
   readonly found: Digest | undefined
   readonly sides: readonly { readonly tree: Digest; readonly branch: string; readonly lane: Lane }[]
+  /** Packs of the store that hold all of these trees, where they were sent there. */
+  readonly packs?: readonly Digest[]
   /** The lane of the merged session, and the chunk that placed it. */
   readonly into: Lane
   readonly placed: Chunk<'placement'> | undefined
@@ -34,6 +36,8 @@ export interface JoinRequest {
 
 export interface JoinedFiles {
   readonly tree: Digest
+  /** Packs of the store that hold it. */
+  readonly packs?: readonly Digest[] | undefined
   readonly conflicts: readonly MergeConflict[]
 }
 

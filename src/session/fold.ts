@@ -16,6 +16,8 @@ export interface Fold {
   readonly placement: Chunk<'placement'> | undefined
   /** The files as the last chunk that tells of them left them. */
   readonly tree: Digest | undefined
+  /** Packs of the store that hold those files; none where they were not sent there. */
+  readonly packs: readonly Digest[]
   /** The folder that calls since the placement worked in, where they worked in the placed one itself. */
   readonly folder: WorkedIn | undefined
   /** The last answer that asked for tools, while its results may still come. */
@@ -37,6 +39,7 @@ export const emptyFold: Fold = {
   own: noUsage,
   placement: undefined,
   tree: undefined,
+  packs: [],
   folder: undefined,
   turn: undefined,
   approvals: [],
@@ -65,11 +68,11 @@ function ownUsage(chunk: Chunk): Usage | undefined {
 function foldKind(before: Fold, chunk: Chunk): Fold {
   switch (chunk.kind) {
     case 'placement':
-      return { ...before, placement: chunk, tree: chunk.workspace?.tree, folder: undefined }
+      return { ...before, placement: chunk, tree: chunk.workspace?.tree, packs: [], folder: undefined }
     case 'tool-result':
-      return worked(withTree(withoutQuestions(before, chunk.callId), chunk.tree), chunk)
+      return worked(withTree(withoutQuestions(before, chunk.callId), chunk), chunk)
     case 'merge':
-      return withTree(before, chunk.tree)
+      return withTree(before, chunk)
     case 'assistant':
       if (callsIn(chunk.content).length > 0) return { ...endTurn(before), turn: chunk }
       return withoutStops(endTurn(before), chunk)
@@ -116,6 +119,18 @@ export function areSiblings(one: Branch = trunk, other: Branch = trunk): boolean
   return common !== one && common !== other
 }
 
+/** Packs of the store that hold the files which a chunk names: the trees before and after it. */
+export function packsNamed({ extras }: Chunk): readonly Digest[] {
+  const packs: unknown = extras?.packs
+  return Array.isArray(packs) && packs.every(isDigest) ? packs : none
+}
+
+const none: readonly never[] = Object.freeze([])
+
+function isDigest(value: unknown): value is Digest {
+  return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value)
+}
+
 function worked(before: Fold, { ranOn }: Chunk<'tool-result'>): Fold {
   const folder = ranOn && workedIn(ranOn)
   return folder === undefined || folder.id === before.folder?.id ? before : { ...before, folder }
@@ -126,8 +141,9 @@ export function workedIn({ cwd, folder }: JsonObject): WorkedIn | undefined {
   return typeof cwd === 'string' && typeof folder === 'string' ? { path: cwd, id: folder } : undefined
 }
 
-function withTree(before: Fold, tree: Digest | undefined): Fold {
-  return tree === undefined ? before : { ...before, tree }
+function withTree(before: Fold, chunk: Chunk<'tool-result' | 'merge'>): Fold {
+  const { tree } = chunk
+  return tree === undefined ? before : { ...before, tree, packs: packsNamed(chunk) }
 }
 
 /** Nobody waits for the calls of a turn that is over, nor for an answer to what was asked about them. */

@@ -1,8 +1,10 @@
 import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
+import type { JsonObject } from '../base/json.ts'
 import { foldAt } from './chain.ts'
 import type { Chunk } from './chunk.ts'
 import type { JoinedFiles, OnConflict } from './files.ts'
+import { packsNamed } from './fold.ts'
 import { type Lane, rootLane } from './lane.ts'
 import type { Side } from './value.ts'
 
@@ -12,7 +14,7 @@ export async function joinFiles(
   sides: readonly Side[],
   into: Lane,
   onConflict: OnConflict,
-): Promise<Partial<JoinedFiles>> {
+): Promise<Partial<Pick<JoinedFiles, 'tree' | 'conflicts'>> & { readonly extras?: JsonObject }> {
   const shared = foldAt(base).tree
   const found = shared ?? firstFound(sides)
   const known = sides.flatMap(({ value }) => {
@@ -24,16 +26,34 @@ export async function joinFiles(
   if (files === undefined) return { tree: treeWithoutFiles(shared ?? found, known) }
   const placed = sides.map(({ value }) => foldAt(value.tip).placement).find(chunk => chunk !== undefined)
   const worked = sides.map(({ value }) => foldAt(value.tip).folder).find(folder => folder !== undefined)
-  const { tree, conflicts } = await files.join({
+  const { tree, conflicts, packs } = await files.join({
     base: shared,
     found,
     sides: known,
+    packs: packsOf(base, sides),
     into,
     placed,
     worked,
     onConflict,
   })
-  return conflicts.length > 0 ? { tree, conflicts } : { tree }
+  return {
+    tree,
+    ...(conflicts.length > 0 && { conflicts }),
+    ...(packs && packs.length > 0 && { extras: { packs } }),
+  }
+}
+
+/** Those of the shared history, of what the sides found first, and of the sides. */
+export function packsOf(base: Chunk | undefined, sides: readonly Side[]): Digest[] {
+  const first = sides.flatMap(
+    ({ chunks }) => chunks.find(chunk => chunk.kind === 'tool-result' && chunk.before) ?? [],
+  )
+  const named = [
+    foldAt(base).packs,
+    ...first.map(packsNamed),
+    ...sides.map(({ value }) => foldAt(value.tip).packs),
+  ]
+  return [...new Set(named.flat())]
 }
 
 /** The files that the sides began with: those of the shared history, or what the first call on a side found. */

@@ -132,18 +132,15 @@ export class ChainWriter {
   }
 }
 
-const none: readonly never[] = Object.freeze([])
-
 /** A chunk's row; `place` says where it hangs, `plain` is its JSON text. */
 export function encodeChunk(
   body: ChunkBody,
   place: Pick<ChunkRow, 'id' | 'index' | 'previous' | 'session'>,
   plain: string,
 ): EncodedChunk {
-  const { text, blobs } = encodeWritten(body as unknown as Json, plain)
+  const { text, blobs, keeps } = encodeWritten(body as unknown as Json, plain)
   const { id, index, previous, session } = place
-  const ids = blobs.length === 0 ? none : blobs.map(blob => blob.id)
-  return { row: { id, index, previous, session, kind: body.kind, body: text, blobs: ids }, blobs }
+  return { row: { id, index, previous, session, kind: body.kind, body: text, blobs: keeps }, blobs }
 }
 
 function isTrue(chunk: Chunk, text: string): boolean {

@@ -35,6 +35,8 @@ export interface StoreDriver {
   /** Those of the ids that are stored. A stored chunk's predecessors are stored too. */
   knownChunks(ids: readonly Digest[]): Promise<Set<Digest>>
   blobs(ids: readonly Digest[]): Promise<Map<Digest, Uint8Array>>
+  /** Counts those that are stored, and counts them as written now. */
+  keepBlobs?(ids: readonly Digest[]): Promise<number>
 
   runRow(id: string): Promise<RunRow | undefined>
   /** Newest first; `before` is the id of a run. */

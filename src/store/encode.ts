@@ -22,6 +22,8 @@ interface BlobReference {
 export interface Encoded {
   readonly text: string
   readonly blobs: readonly BlobRow[]
+  /** Blobs that the row keeps: those, and the packs of files that the value names. */
+  readonly keeps: readonly Digest[]
 }
 
 const none: readonly never[] = Object.freeze([])
@@ -33,9 +35,18 @@ export function encode(value: Json): Encoded {
 
 /** The same, for a value whose JSON text is known. */
 export function encodeWritten(value: Json, plain: string): Encoded {
-  if (plain.length <= inlineLimit && !mentionsBlob(plain)) return { text: plain, blobs: none }
+  const packs = packsIn(plain)
+  if (plain.length <= inlineLimit && !mentionsBlob(plain)) return { text: plain, blobs: none, keeps: packs }
   const blobs: BlobRow[] = []
-  return { text: JSON.stringify(outline(value, '', blobs)), blobs }
+  const text = JSON.stringify(outline(value, '', blobs))
+  return { text, blobs, keeps: blobs.length === 0 ? packs : [...blobs.map(blob => blob.id), ...packs] }
+}
+
+/** Packs of files that a runtime names beside a tree, `"packs":["…"]`: the store keeps them as long as the row. */
+function packsIn(plain: string): readonly Digest[] {
+  if (!plain.includes('"packs":["')) return none
+  const lists = plain.matchAll(/"packs":\["([0-9a-f]{64}(?:","[0-9a-f]{64})*)"\]/g)
+  return [...new Set([...lists].flatMap(([, list = '']) => list.split('","')))]
 }
 
 /** A single character is found ten times faster, and most texts have none. */

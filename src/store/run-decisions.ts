@@ -1,4 +1,3 @@
-import type { Digest } from '../base/digest.ts'
 import { RathError, show } from '../base/errors.ts'
 import type { Operation } from './commit.ts'
 import type { EntryName, EntryRow, Rows } from './driver.ts'
@@ -48,7 +47,7 @@ export function concluding(
         ...entry,
         outcome: outcome.text,
         concludedAt: rows.now,
-        blobs: outcome.blobs.length === 0 ? entry.blobs : [...entry.blobs, ...idsOf(outcome)],
+        blobs: outcome.keeps.length === 0 ? entry.blobs : [...entry.blobs, ...outcome.keeps],
       }
       rows.setEntry(concluded)
       return concluded
@@ -77,19 +76,13 @@ export function newRow(name: EntryName, kind: string, request: Encoded, now: num
     outcome: null,
     intendedAt: now,
     concludedAt: null,
-    blobs: idsOf(request),
+    blobs: request.keeps,
   }
 }
 
 export function addBlobs(rows: Rows, { blobs }: Encoded): void {
   for (const blob of blobs) rows.addBlob(blob)
 }
-
-function idsOf({ blobs }: Encoded): readonly Digest[] {
-  return blobs.length === 0 ? none : blobs.map(blob => blob.id)
-}
-
-const none: readonly never[] = Object.freeze([])
 
 export function entryName(run: string, { key, occurrence }: Omit<EntryName, 'run'>): EntryName {
   checkName(run, 'A run id')

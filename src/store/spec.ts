@@ -12,6 +12,8 @@ import type { Session } from '../session/session.ts'
 export interface Store extends AsyncDisposable {
   /** Where it is, without passwords. */
   readonly url: string
+  /** Nothing in it outlives this process, so that nobody else can come to need it. */
+  readonly isTemporary?: boolean
   readonly sessions: SessionStore
   readonly blobs: BlobStore
   readonly runs: RunStore
@@ -150,6 +152,8 @@ export interface BlobStore {
   put(bytes: Uint8Array | string): Promise<Digest>
   get(id: Digest): Promise<Uint8Array>
   has(id: Digest): Promise<boolean>
+  /** How many of these are there. They count as written now, so that `gc` leaves them to whoever is about to refer to them. */
+  keep?(ids: readonly Digest[]): Promise<number>
 }
 
 /** Runs and their journals: the tables that replay and resume stand on. */

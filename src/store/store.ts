@@ -38,6 +38,7 @@ export function createStore(
 
   return {
     url: driver.url,
+    ...(driver.neverWaits && { isTemporary: true }),
     sessions: gate.around(sessions),
     blobs: gate.around(blobStore(allowed, committer, redactor)),
     runs: gate.around(runs),
@@ -65,6 +66,7 @@ function readOnlyDriver(driver: StoreDriver): StoreDriver {
     commit: refuse,
     sweep: refuse,
     takeRun: refuse,
+    keepBlobs: refuse,
     unindexed: async () => [],
   }
   return new Proxy(driver, {
@@ -103,6 +105,10 @@ function blobStore(driver: StoreDriver, committer: Committer, redactor: Redactor
     async has(id: Digest) {
       checkDigest(id)
       return (await driver.blobs([id])).has(id)
+    },
+    async keep(ids: readonly Digest[]) {
+      for (const id of ids) checkDigest(id)
+      return driver.keepBlobs?.(ids) ?? (await driver.blobs(ids)).size
     },
   }
 }

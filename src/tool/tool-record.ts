@@ -30,6 +30,8 @@ export interface ToolEvidence {
   /** Tree digests of the workspace when the call began and ended. */
   readonly before?: Digest
   readonly tree?: Digest
+  /** Packs of the store that hold these trees, once they were sent there. */
+  readonly packs?: readonly Digest[]
   readonly files?: readonly FileChange[]
   /** How many more files it changed than are listed. */
   readonly moreFiles?: number

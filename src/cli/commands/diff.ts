@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { openKeptFiles } from '../../evidence/kept-files.ts'
+import { bringFiles, openKeptFiles } from '../../evidence/kept-files.ts'
 import { compareSessions, printSessionDiff, type SessionComparison } from '../../evidence/session-diff.ts'
 import { Workspaces } from '../../run/place/workspaces.ts'
 import { examples, type JsonOption, type StoreOption, withJson, withStore } from '../command.ts'
@@ -31,6 +31,7 @@ async function compare(a: string, b: string, options: Options, output: Output): 
   await using store = await openToRead(options)
   const ours = await store.sessions.get(await findSession(store, a))
   const theirs = await store.sessions.get(await findSession(store, b))
+  for (const session of [ours, theirs]) await bringFiles(session, store)
   const comparison = await compareSessions(ours, theirs, await keptFiles())
   if (options.json) return output.json(comparison)
   output.print(printSessionDiff(comparison))

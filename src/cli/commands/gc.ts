@@ -14,7 +14,7 @@ import { collectLeftovers, sizeOf } from '../../sandbox/workspace/fork/leftovers
 import { type LeftBy, projectOf } from '../../sandbox/workspace/fork/owner.ts'
 import type { ObjectStore } from '../../sandbox/workspace/objects.ts'
 import { type PruneReport, prune } from '../../sandbox/workspace/prune.ts'
-import type { ChunkRecord, GcReport, Store } from '../../store/spec.ts'
+import type { ChunkRecord, GcReport, RunRow, Store } from '../../store/spec.ts'
 import { examples, type JsonOption, type StoreOption, timeSpan, withJson, withStore } from '../command.ts'
 import { UsageError } from '../errors.ts'
 import type { Output } from '../output.ts'
@@ -190,7 +190,7 @@ async function digestsNamedIn(store: Store): Promise<Set<Digest>> {
     if (chunk.kind === 'placement') digests.add(id)
     collect(chunk as unknown as Json, digests)
   })
-  for (const { id, data } of await allRuns(store)) {
+  for await (const { id, data } of allRuns(store)) {
     collect(data, digests)
     for (const { request, outcome } of await store.runs.journal(id)) {
       collect(request, digests)
@@ -223,14 +223,13 @@ async function eachChunk(store: Store, visit: (record: ChunkRecord) => void): Pr
   } while (cursor)
 }
 
-const mostRuns = 1000
-
-async function allRuns(store: Store) {
-  const runs = await store.runs.list({ limit: mostRuns })
-  if (runs.length < mostRuns) return runs
-  throw new Error(
-    `${store.url} has ${mostRuns} runs or more, and not all of them can be looked through: kept files stay.`,
-  )
+async function* allRuns(store: Store): AsyncGenerator<RunRow> {
+  let before: string | undefined
+  do {
+    const page = await store.runs.list({ limit: 1000, ...(before !== undefined && { before }) })
+    yield* page
+    before = page.at(-1)?.id
+  } while (before !== undefined)
 }
 
 function collect(value: Json, into: Set<string>): void {

@@ -15,6 +15,8 @@ export interface PlaceSource {
   peek(): Place | undefined
   /** The files as the session knows them; undefined before its first call that may change some. */
   readonly tree: Digest | undefined
+  /** Sends trees to the store, and returns the packs that hold them; undefined where nothing is sent. */
+  send(trees: readonly Digest[]): Promise<readonly Digest[] | undefined>
   /** Told once, before that first call changes anything. */
   onFirst(tree: Digest): void
 }
@@ -141,10 +143,13 @@ export class Capture {
         : (await files.changes(before, tree)).filter(
             file => !this.#mixed.has(file.path) || this.#touched.has(file.path),
           )
+    const named = [this.#drift?.from, this.#drift?.to, before, tree].filter(one => one !== undefined)
+    const packs = await this.#source.send(named)
     return {
       ...where,
       ...(before !== undefined && { before }),
       tree,
+      ...(packs && { packs }),
       ...(changed.length > 0 && { files: changed.slice(0, mostFiles) }),
       ...(changed.length > mostFiles && { moreFiles: changed.length - mostFiles }),
       ...(this.#drift && { drift: this.#drift }),

@@ -2,6 +2,7 @@ import { isAbsolute, resolve } from 'node:path'
 import { cancelledError, onAbort } from '../../base/abort.ts'
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
+import { canonicalJson } from '../../base/json.ts'
 import { SandboxRegistry } from '../../sandbox/registry.ts'
 import type { SandboxBackend } from '../../sandbox/spec.ts'
 import { emptyTree } from '../../sandbox/workspace/object.ts'
@@ -13,6 +14,7 @@ import { identityOf } from '../../session/identity.ts'
 import { isPlacedFolder, type Lane, placedLane, rootLane } from '../../session/lane.ts'
 import { onLane } from '../../session/lineage.ts'
 import { type Session, sessionOf, valueFrom } from '../../session/session.ts'
+import type { Store } from '../../store/spec.ts'
 import type { ToolEvidence } from '../../tool/tool-record.ts'
 import { Capture } from './capture.ts'
 import { Holder } from './hold.ts'
@@ -34,6 +36,7 @@ import {
   realOf,
   specIn,
 } from './placed-folder.ts'
+import { SentFiles } from './sent-files.ts'
 import { Workspaces } from './workspaces.ts'
 
 export interface PlacesOptions {
@@ -83,6 +86,8 @@ export class Places {
   readonly #moved = new Map<string, string>()
   readonly #tokens = new FinalizationRegistry<string>(key => this.#dropToken(key))
   readonly #closing = new AbortController()
+  /** Undefined without a store, and where no files are kept. */
+  #sent: SentFiles | undefined
 
   constructor(options: PlacesOptions = {}) {
     const { sandboxes = [], workspaces } = options
@@ -90,6 +95,26 @@ export class Places {
     this.backends = new SandboxRegistry(sandboxes)
     this.#workspaces = workspaces === false ? undefined : new Workspaces(workspaces)
     this.#folders = this.#workspaces?.placed ?? new PlacedFolders(undefined)
+  }
+
+  /** From now on the files of sessions go into this store too, and those that are not on this machine are fetched from it. */
+  travelThrough(store: () => Promise<Store>): void {
+    const workspaces = this.#workspaces
+    if (workspaces) this.#sent ??= new SentFiles(store, () => workspaces.objects, workspaces.folder)
+  }
+
+  /** Sends trees of a session to the store, and returns the packs that hold them; undefined where nothing is sent. */
+  async send(session: Session, trees: readonly Digest[]): Promise<readonly Digest[] | undefined> {
+    // A replay leaves nothing.
+    if (this.#scratch || trees.length === 0) return undefined
+    const { placement, tree } = foldAt(valueFrom(session).tip)
+    return this.#sent?.send(trees, { trees: [tree, ...trees], origin: originOf(placement) })
+  }
+
+  /** Fetches trees that are not on this machine from the store; `packs` are those that may hold them. */
+  async bring(trees: readonly (Digest | undefined)[], packs: readonly Digest[] = []): Promise<void> {
+    const wanted = trees.filter(tree => tree !== undefined)
+    if (packs.length > 0 && wanted.length > 0) await this.#sent?.bring(wanted, packs, this.#closing.signal)
   }
 
   /** The files that are kept; undefined when none are. */
@@ -172,6 +197,7 @@ export class Places {
       open: () => this.open(visit),
       peek: () => this.#peek(session),
       tree,
+      send: trees => this.send(session, trees),
       onFirst: first => placement && this.#begin(placement, first),
     })
   }
@@ -204,7 +230,7 @@ export class Places {
     const tree = last?.tree ?? known
     if (tree === undefined || place.files === undefined) return undefined
     if (!isHalfWritten && place.files.seen === tree) return undefined
-    const found = await this.restore(visit, tree)
+    const found = await this.restore(visit, tree, last?.packs)
     return found === tree ? undefined : found
   }
 
@@ -218,6 +244,7 @@ export class Places {
     if (this.#workspaces === undefined) return undefined
     const copies = new Places(this.#options)
     copies.#workspaces = this.#workspaces
+    copies.#sent = this.#sent
     copies.#scratch = { began }
     return copies
   }
@@ -243,8 +270,14 @@ export class Places {
   }
 
   /** Brings the files of a session's place to a tree, the one that the session knows by default. Returns what was there. */
-  async restore(visit: Visit, tree = foldAt(valueFrom(visit.session).tip).tree): Promise<Digest | undefined> {
-    return tree === undefined ? undefined : this.#restore(await this.open(visit), tree)
+  async restore(
+    visit: Visit,
+    tree = foldAt(valueFrom(visit.session).tip).tree,
+    packs: readonly Digest[] = [],
+  ): Promise<Digest | undefined> {
+    if (tree === undefined) return undefined
+    await this.bring([tree], [...foldAt(valueFrom(visit.session).tip).packs, ...packs])
+    return this.#restore(await this.open(visit), tree)
   }
 
   async #restore({ files, hold }: Place, tree: Digest): Promise<Digest | undefined> {
@@ -264,13 +297,14 @@ export class Places {
 
   /** The files of a session, as its last call left them, in the folder it was placed in or another one. Returns what was there. */
   async checkout(session: Session, folder?: string): Promise<Digest | undefined> {
-    const { tree } = foldAt(valueFrom(session).tip)
+    const { tree, packs } = foldAt(valueFrom(session).tip)
     if (tree === undefined) {
       throw new RathError(
         'invalid-argument',
         'No call of this session has changed files yet, so it has none to check out.',
       )
     }
+    await this.bring([tree], packs)
     if (folder !== undefined) return this.#workspaces?.checkout(tree, folder)
     const placed = placementOf(session)
     refuseImported(placed)
@@ -287,16 +321,26 @@ export class Places {
 
   /** Merges files and brings the result to the place of the merged session. */
   async join(request: JoinRequest): Promise<JoinedFiles> {
-    const { placed, into, found } = request
+    const { placed, found } = request
     const workspaces = this.#workspaces as Workspaces
     const base = request.base ?? (placed && this.#beganOn(placed)) ?? found
-    if (placed === undefined) return joinFiles({ ...request, base }, workspaces, undefined)
+    await this.bring([...request.sides.map(side => side.tree), request.base, found], request.packs)
+    const joined = await this.#join({ ...request, base }, workspaces)
+    const trees = [...request.sides.map(side => side.tree), request.base]
+    const origin = originOf(placed)
+    const packs = this.#scratch ? undefined : await this.#sent?.send([joined.tree], { trees, origin })
+    return packs ? { ...joined, packs } : joined
+  }
+
+  async #join(request: JoinRequest, workspaces: Workspaces): Promise<JoinedFiles> {
+    const { placed, into } = request
+    if (placed === undefined) return joinFiles(request, workspaces, undefined)
     refuseImported(placed)
     const isFolder = isPlacedFolder(into)
     const named = isFolder ? this.#named(placed, into) : undefined
     if (named) checkWhereabouts({ ...named, worked: request.worked })
     const entry = isFolder ? this.#entry(placed, into) : this.#open.get(this.#key(placed, into))
-    return joinFiles({ ...request, base }, workspaces, await entry?.opening)
+    return joinFiles(request, workspaces, await entry?.opening)
   }
 
   /** Ends commands of a process of this machine that was killed, and could not end them. */
@@ -427,7 +471,8 @@ export class Places {
       const parent = this.#entry(placed, parentLane(lane), session)
       return remoteFork(await parent.opening, backend, came)
     }
-    const known = session && foldAt(valueFrom(session).tip).tree
+    const { tree: known, packs } = foldAt(session && valueFrom(session).tip)
+    await this.bring([known], packs)
     // Whoever knows its files needs no look at the folder they come from, which may be on another machine.
     const near =
       this.#scratch?.began ?? this.#beganOn(placed) ?? known ?? (await this.#beginNow(placed, lane))
@@ -489,6 +534,11 @@ export class Places {
     this.#open.delete(key)
     await entry.close()
   }
+}
+
+/** What sessions of one place have in common, on whichever machine. */
+function originOf(placed: Chunk<'placement'> | undefined): string {
+  return canonicalJson([placed?.backend ?? null, placed?.spec ?? null])
 }
 
 /** A folder that somebody named, and what is written down of it. */

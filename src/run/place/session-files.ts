@@ -9,9 +9,10 @@ import type { Places } from './places.ts'
 /** How the sessions of a runtime read and join files: those that the runtime keeps, and no others. */
 export function filesIn(places: Places): SessionFiles {
   const join = async (request: JoinRequest) => {
-    await checkKept(
+    await bringKept(
       places,
       request.sides.map(side => side.tree),
+      request.packs,
     )
     return places.join(request)
   }
@@ -20,8 +21,8 @@ export function filesIn(places: Places): SessionFiles {
       const context = callHere.here
       return context ? passJoin(request, context, join) : join(request)
     },
-    async changes(from, to) {
-      await checkKept(places, [from, to])
+    async changes(from, to, packs) {
+      await bringKept(places, [from, to], packs)
       return (await places.workspaces?.changes(from, to)) ?? []
     },
   }
@@ -58,7 +59,13 @@ async function passJoin(
   return valueIn(passed)
 }
 
-async function checkKept({ workspaces }: Places, trees: readonly Digest[]): Promise<void> {
+async function bringKept(
+  places: Places,
+  trees: readonly Digest[],
+  packs: readonly Digest[] | undefined,
+): Promise<void> {
+  const { workspaces } = places
+  await places.bring(trees, packs)
   const missing: Digest[] = []
   for (const tree of trees) if (!(await workspaces?.has(tree))) missing.push(tree)
   if (missing.length === 0) return

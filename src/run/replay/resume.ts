@@ -136,12 +136,16 @@ function notTaken(run: string): RathError {
 }
 
 /** The files that the first call of a run found, which a replay of its tools begins with. */
-export async function filesBefore(id: string, store: Store): Promise<Digest> {
+export async function filesBefore(
+  id: string,
+  store: Store,
+): Promise<{ readonly tree: Digest; readonly packs?: readonly Digest[] }> {
   for (const { outcome } of (await loadRecord(id, store)).effects()) {
     const { value } = (outcome ?? {}) as { readonly value?: ToolRecord }
-    if (value?.evidence?.before !== undefined) return value.evidence.before
+    const { before, packs } = value?.evidence ?? {}
+    if (before !== undefined) return { tree: before, ...(packs && { packs }) }
   }
-  return emptyTree
+  return { tree: emptyTree }
 }
 
 async function kept(id: string, store: Store): Promise<Session | undefined> {

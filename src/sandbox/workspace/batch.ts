@@ -23,8 +23,10 @@ export class ObjectBatch {
   #waitingBytes = 0
   #pack: PackWriter | undefined
 
-  constructor(objects: ObjectStore) {
+  /** With `isPacked` also a few appear all at once. */
+  constructor(objects: ObjectStore, { isPacked = false }: { readonly isPacked?: boolean } = {}) {
     this.#objects = objects
+    if (isPacked) this.#pack = objects.packWriter()
   }
 
   /** `known` is one that was kept here before. */
@@ -56,7 +58,8 @@ export class ObjectBatch {
   }
 
   finish(): void {
-    if (this.#pack !== undefined) this.#pack.finish()
+    if (this.#pack?.count === 0) this.#pack.discard()
+    else if (this.#pack !== undefined) this.#pack.finish()
     else for (const [id, object] of this.#waiting) this.#write(id, object)
     this.#waiting.clear()
     this.#pack = undefined

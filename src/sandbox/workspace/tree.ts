@@ -2,7 +2,7 @@ import type { Digest } from '../../base/digest.ts'
 import { sha256 } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import { byteOrder, nameFromStored, nameOf, storedName } from './names.ts'
-import { damaged, emptyTree, type ObjectKind } from './object.ts'
+import { damaged, emptyBlob, emptyTree, type ObjectKind } from './object.ts'
 import type { ObjectStore } from './objects.ts'
 
 /** Why something in a folder is recorded and not kept. */
@@ -158,6 +158,37 @@ export function* objectsBelow(objects: ObjectStore, tree: Digest, seen: Set<Dige
       yield child
     }
   }
+}
+
+/** The ids that the bytes of a tree name. */
+export function* childrenOf(objects: ObjectStore, tree: Digest, bytes: Buffer): Generator<Digest> {
+  for (const { child } of rowsOf(objects, tree, bytes)) yield child
+}
+
+/** What a tree needs and `base` does not name in the same place, once each, what something is made of before it. O(differences). */
+export function* objectsSince(
+  objects: ObjectStore,
+  tree: Digest,
+  base: Digest | undefined,
+  seen: Set<Digest>,
+): Generator<{ readonly id: Digest; readonly kind: ObjectKind }> {
+  if (tree === base || tree === emptyTree || seen.has(tree)) return
+  seen.add(tree)
+  const before = new Map<string, { readonly mode: string; readonly child: Digest }>()
+  if (base !== undefined && base !== emptyTree) {
+    for (const row of rowsOf(objects, base, objects.read(base, 'tree'))) before.set(row.stored, row)
+  }
+  for (const { mode, stored, child } of rowsOf(objects, tree, objects.read(tree, 'tree'))) {
+    const old = before.get(stored)
+    if (old?.child === child || child === emptyBlob) continue
+    if (mode === '40000') {
+      yield* objectsSince(objects, child, old?.mode === '40000' ? old.child : undefined, seen)
+    } else if (!seen.has(child)) {
+      seen.add(child)
+      yield { id: child, kind: 'blob' }
+    }
+  }
+  yield { id: tree, kind: 'tree' }
 }
 
 function* rowsOf(objects: ObjectStore, id: Digest, bytes: Buffer) {

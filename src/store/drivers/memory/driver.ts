@@ -57,6 +57,11 @@ export function memoryDriver(): StoreDriver {
     async knownChunks(ids) {
       return new Set(ids.filter(id => chunks.has(id)))
     },
+    async keepBlobs(ids) {
+      const found = ids.filter(id => blobs.has(id))
+      for (const id of found) tables.addBlob(blobs.get(id) as BlobRow)
+      return found.length
+    },
     async blobs(ids) {
       return new Map(ids.flatMap(id => (blobs.has(id) ? [[id, (blobs.get(id) as BlobRow).bytes]] : [])))
     },

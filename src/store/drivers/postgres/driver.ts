@@ -101,6 +101,14 @@ export async function postgresDriver(address: string, options: PostgresOptions =
       return new Set(rows.map(row => row.id))
     },
     blobs: ids => readBlobs(pool, ids.filter(isDigest)),
+    async keepBlobs(ids) {
+      const rows = await pool.query(
+        `UPDATE openrath.blob SET written = ${serverNow}
+         WHERE id IN (SELECT decode(given, 'hex') FROM unnest($1::text[]) AS given) RETURNING 1`,
+        [ids.filter(isDigest)],
+      )
+      return rows.length
+    },
 
     async runRow(id) {
       const rows = await pool.query<RunRecord>(`SELECT ${runColumns} FROM openrath.run WHERE id = $1`, [

@@ -139,6 +139,16 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
       return found
     },
 
+    async keepBlobs(ids) {
+      const now = Date.now()
+      return db.write(() => {
+        let kept = 0
+        for (const id of ids)
+          kept += Number(db.sql('UPDATE blob SET written = ? WHERE id = ?').run(now, toBytes(id)).changes)
+        return kept
+      })
+    },
+
     async runRow(id) {
       const row = await one('SELECT * FROM run WHERE id = ?', id)
       return row && toRunRow(row)
