@@ -51,7 +51,7 @@ test('a row stays small whatever the payload', () => {
 
 test('a small value is its JSON and has no blobs', () => {
   const value = { kind: 'user', content: [{ type: 'text', text: 'hi' }] }
-  expect(encode(value)).toEqual({ text: JSON.stringify(value), blobs: [] })
+  expect(encode(value)).toEqual({ text: JSON.stringify(value), blobs: [], keeps: [] })
 })
 
 test('base64 of bytes lies in the blob as those bytes', () => {
