@@ -1,4 +1,5 @@
-import { configure, openStore, Parallel, Session, Workflow } from 'openrath'
+import { configure, Parallel, Session, Workflow } from 'openrath'
+import { openStore } from 'openrath/store'
 import { type Bench, judge, measureGrowth, spread, type Task, timeOnce, valueBelow } from './harness.ts'
 
 class Pass extends Workflow {

@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Agent, createRuntime, openStore, Session, type Store, tool, Workflow } from 'openrath'
+import { Agent, createRuntime, Session, tool, Workflow } from 'openrath'
+import { openStore, type Store } from 'openrath/store'
 import {
   type Bench,
   compareTime,

@@ -1,15 +1,7 @@
 import { hash } from 'node:crypto'
 import { generateText, jsonSchema, tool as sdkTool, stepCountIs, streamText } from 'ai'
-import {
-  Agent,
-  type ChunkInput,
-  configure,
-  createRuntime,
-  openStore,
-  type Runtime,
-  Session,
-  tool,
-} from 'openrath'
+import { Agent, type ChunkInput, configure, createRuntime, type Runtime, Session, tool } from 'openrath'
+import { openStore } from 'openrath/store'
 import { type Bench, compareTime, type Line, ratioAtMost, type Task } from './harness.ts'
 import { manyDeltas, zeroLatency } from './support/zero-latency.ts'
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
-import { type Chunk, type ChunkInput, type GraphNode, Session, sessionGraph } from 'openrath'
+import { type Chunk, type ChunkInput, Session, sessionGraph } from 'openrath'
+import type { GraphNode } from 'openrath/session'
 import { build, said, short, turn, type Write } from './chunks.ts'
 import {
   type Bench,

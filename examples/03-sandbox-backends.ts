@@ -3,7 +3,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Agent, configure, isolatedBackend, localBackend, Session } from 'openrath'
+import { Agent, configure, Session } from 'openrath'
+import { isolatedBackend, localBackend } from 'openrath/sandbox'
 import { scripted } from 'openrath/testing'
 import { modelOr } from './model.ts'
 

@@ -1,5 +1,6 @@
 // A long conversation made short: the model is shown a summary, and the record keeps every word. Without a key the models are scripted.
-import { Agent, Compressor, configure, restore, Session, tool } from 'openrath'
+import { Agent, Compressor, configure, Session, tool } from 'openrath'
+import { restore } from 'openrath/flow'
 import { scripted } from 'openrath/testing'
 import { modelOr } from './model.ts'
 

@@ -2,7 +2,8 @@
 // Nothing is scripted: the first two are real where their key is set, and say what is missing where it is not.
 import { createServer } from 'node:http'
 import { json } from 'node:stream/consumers'
-import { Agent, configure, type Model, type ModelLike, Provider, priceOf, RathError, Session } from 'openrath'
+import { Agent, configure, type ModelLike, Provider, RathError, Session } from 'openrath'
+import { type Model, priceOf } from 'openrath/model'
 
 await using _runtime = configure({ store: 'memory:' })
 

@@ -4,7 +4,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { Agent, bisect, blame, configure, dossierHtml, dossierOf, Session, Workflow } from 'openrath'
+import { Agent, configure, Session, Workflow } from 'openrath'
+import { bisect, blame, dossierHtml, dossierOf } from 'openrath/evidence'
 import { scripted } from 'openrath/testing'
 import { modelOr } from './model.ts'
 

@@ -7,19 +7,11 @@ import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSy
 import { homedir, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import {
-  Agent,
-  configure,
-  dossierHtml,
-  dossierOf,
-  isolatedBackend,
-  type Model,
-  type ModelLike,
-  policy,
-  type RunEvent,
-  Session,
-  Workflow,
-} from 'openrath'
+import { Agent, configure, type ModelLike, type RunEvent, Session, Workflow } from 'openrath'
+import { dossierHtml, dossierOf } from 'openrath/evidence'
+import type { Model } from 'openrath/model'
+import { policy } from 'openrath/policy'
+import { isolatedBackend } from 'openrath/sandbox'
 import { scripted } from 'openrath/testing'
 import { z } from 'zod'
 

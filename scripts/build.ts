@@ -1,7 +1,7 @@
 // Builds `dist/` from nothing, so that a file removed from `src/` never lingers in the package: the types file by file, as they are read in an
 // editor, and the code as few files, since Node takes longer to find and link five hundred modules than to run what is in them.
 import { spawnSync } from 'node:child_process'
-import { rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, relative, sep } from 'node:path'
 import { type RolldownOptions, rolldown } from 'rolldown'
@@ -10,15 +10,14 @@ const root = dirname(import.meta.dirname)
 const dist = join(root, 'dist')
 
 /** Files that are loaded by their path: what `package.json` exports, the command, and the workflow that the demo's runs name as their code. */
+const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  exports: Record<string, { default?: string }>
+}
 const entries = [
-  'index',
-  'session/index',
-  'sandbox/drivers/docker/index',
-  'sandbox/drivers/opensandbox/index',
-  'testing/index',
-  'cli/main',
-  'demo/workflow',
-]
+  ...Object.values(exports).flatMap(({ default: path }) => path ?? []),
+  './dist/cli/main.js',
+  './dist/demo/workflow.js',
+].map(path => path.replace(/^\.\/dist\/(.*)\.js$/, '$1'))
 
 rmSync(dist, { recursive: true, force: true })
 process.exitCode = emitTypes()

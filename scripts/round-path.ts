@@ -7,7 +7,8 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { zeroLatency } from '../bench/support/zero-latency.ts'
-import { Agent, createRuntime, openStore, Session, tool } from '../src/index.ts'
+import { openStore } from '../src/doors/store.ts'
+import { Agent, createRuntime, Session, tool } from '../src/index.ts'
 
 const warm = 40
 const measured = 4

@@ -1,18 +1,18 @@
 // A backend of your own in one file: the microVMs of E2B. Give it to createRuntime({ sandboxes: [e2bBackend()] }), and
 // session.to('e2b') works there. `npm install e2b`; the key is E2B_API_KEY. Run it: node examples/backends/e2b.ts
 import { CommandExitError, FileNotFoundError, Sandbox as Machine } from 'e2b'
-import {
-  type ExecHandle,
-  type ExecOptions,
-  type ExecOutput,
-  type ExecResult,
-  RathError,
-  type Sandbox,
-  type SandboxBackend,
-  type SandboxCapabilities,
-  type SandboxFiles,
-  type SearchMatch,
-} from 'openrath'
+import { RathError } from 'openrath'
+import type {
+  ExecHandle,
+  ExecOptions,
+  ExecOutput,
+  ExecResult,
+  Sandbox,
+  SandboxBackend,
+  SandboxCapabilities,
+  SandboxFiles,
+  SearchMatch,
+} from 'openrath/sandbox'
 
 const capabilities: SandboxCapabilities = {
   isolation: 'microvm',

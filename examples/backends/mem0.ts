@@ -1,14 +1,7 @@
 // A memory backend of your own: mem0's REST API behind the same interface as ours, in a hundred lines and with fetch alone.
 // Run with MEM0_API_KEY it asks mem0; without, a few lines at the end answer in its place.
-import {
-  type Memory,
-  type MemoryBackend,
-  type MemoryFilter,
-  type MemoryStore,
-  type NewMemory,
-  RathError,
-  type Session,
-} from 'openrath'
+import { RathError, type Session } from 'openrath'
+import type { Memory, MemoryBackend, MemoryFilter, MemoryStore, NewMemory } from 'openrath/memory'
 
 /** What mem0 knows of a memory. Everything that it has no field for travels in `metadata.rath`. */
 interface Mem0 {

@@ -5,7 +5,8 @@ import { expect, test } from 'vitest'
 import { entry, Project, visible } from './make.ts'
 
 /** A tool that pays, whose arguments are called like those of others; a command; a long file. */
-const agents = `import { Agent, policy, tool } from 'openrath'
+const agents = `import { Agent, tool } from 'openrath'
+import { policy } from 'openrath/policy'
 import { scripted } from 'openrath/testing'
 const transfer = tool({ name: 'transfer_money', description: 'Pays.', approval: true, input: { type: 'object' }, run: () => 'paid' })
 const call = (name, args) => scripted((_, n) => (n === 0 ? { toolCalls: [{ name, args }] } : 'Done.'))

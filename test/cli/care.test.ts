@@ -156,7 +156,7 @@ test('gc of files refuses a store that is not there instead of taking the files 
 test('gc finds what killed processes left where there is no store, and makes none', () => {
   const project = new Project({
     'killed.ts':
-      "import { localBackend } from 'openrath'\nawait localBackend({ temporaryFolder: './tmp' }).open(undefined)\nprocess.kill(process.pid, 'SIGKILL')\n",
+      "import { localBackend } from 'openrath/sandbox'\nawait localBackend({ temporaryFolder: './tmp' }).open(undefined)\nprocess.kill(process.pid, 'SIGKILL')\n",
     'tmp/other': '',
   })
   project.program(process.execPath, 'killed.ts')
@@ -190,7 +190,7 @@ test('gc finds what killed processes left where there is no store, and makes non
 test('gc takes away what deleted sessions left in the store', () => {
   const project = new Project({
     'forget.ts':
-      "import { openStore } from 'openrath'\nawait using store = await openStore()\nawait store.sessions.delete(process.argv[2] as string)\n",
+      "import { openStore } from 'openrath/store'\nawait using store = await openStore()\nawait store.sessions.delete(process.argv[2] as string)\n",
   })
   const id = project.keep(Session.fromUserMessage('Forget me.'))
   project.keep(Session.fromUserMessage('Keep me.'))

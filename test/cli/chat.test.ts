@@ -56,7 +56,7 @@ test('a conversation that works in another folder is not gone on with, though th
   project.keep(there)
   project.write(
     'tag.ts',
-    `import { openStore } from 'openrath'
+    `import { openStore } from 'openrath/store'
 await using store = await openStore('sqlite:.openrath/rath.db')
 await store.sessions.tag('${there.id}', 'chat/${basename(project.folder)}-${sha256(project.folder).slice(0, 6)}/main')
 `,

@@ -10,7 +10,7 @@ test('a file that is there stays as it is when its export fails, and a link to i
   symlinkSync('kept.jsonl', join(project.folder, 'link.jsonl'))
   project.write(
     'runs.ts',
-    `import { openStore } from 'openrath'
+    `import { openStore } from 'openrath/store'
 await using store = await openStore('sqlite:.openrath/rath.db')
 await Promise.all(Array.from({ length: 1000 }, (_, i) => store.runs.create({ id: \`run-\${i}\` })))
 `,

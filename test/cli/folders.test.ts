@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 import { Project } from './make.ts'
 
 const workflow = `
-import { Agent, policy } from 'openrath'
+import { Agent } from 'openrath'
+import { policy } from 'openrath/policy'
 import { scripted } from 'openrath/testing'
 
 const write = (path, content) => ({ toolCalls: [{ name: 'write_workspace_file', args: { path, content } }] })

@@ -74,7 +74,8 @@ test('a run whose progress nobody reads any more goes on to its end', async () =
 })
 
 /** Asks for a command of three lines, then for another. */
-const sly = `import { Agent, policy } from 'openrath'
+const sly = `import { Agent } from 'openrath'
+import { policy } from 'openrath/policy'
 import { scripted } from 'openrath/testing'
 const commands = ['echo one\\ny\\ny', 'touch second']
 export default new Agent('Work.', {

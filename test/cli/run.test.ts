@@ -306,7 +306,8 @@ test('a run that was begun with a policy is not resumed without it', () => {
 import { scripted } from 'openrath/testing'
 export default new Agent('Send.', { model: scripted(() => ({ error: { status: 400 } })) })
 `,
-    'begin.ts': `import { configure, policy, Session } from 'openrath'
+    'begin.ts': `import { configure, Session } from 'openrath'
+import { policy } from 'openrath/policy'
 import agent from './agent.ts'
 const runtime = configure({})
 const options = { policy: policy({ deny: ['*'] }), module: { file: 'agent.ts' } }

@@ -1,14 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import {
-  type Agent,
-  type AgentParam,
-  map,
-  Parallel,
-  PendingSession,
-  Sequential,
-  Workflow,
-} from '../../src/index.ts'
+import type { AgentParam } from '../../src/flow/agent-param.ts'
+import { type Agent, map, Parallel, PendingSession, Sequential, Workflow } from '../../src/index.ts'
 import type { SessionInput } from '../../src/run/call.ts'
 import type { CallOptions } from '../../src/run/context.ts'
 import { Session } from '../../src/session/session.ts'

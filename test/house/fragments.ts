@@ -20,13 +20,19 @@ export function fragments(): Record<string, string> {
 
 /** Everything that the package exports, without an import, and things that a page speaks of. */
 function names(): string {
-  const path = 'dist/index.d.ts'
-  const { values, types } = exportsOf(path, read(path))
-  const classes = values.filter(name => /^[A-Z]/.test(name))
+  const { exports } = JSON.parse(read('package.json')) as { exports: Record<string, { types?: string }> }
+  const lines = new Map<string, string>()
+  for (const [door, { types: path }] of Object.entries(exports)) {
+    if (path === undefined || door === './testing') continue
+    const from = `import('openrath${door.slice(1)}')`
+    const { values, types } = exportsOf(path, read(path))
+    const classes = values.filter(name => /^[A-Z]/.test(name))
+    for (const name of values) lines.set(name, `  var ${name}: typeof ${from}.${name}`)
+    for (const name of [...classes, ...types]) lines.set(`type ${name}`, `  type ${name} = ${from}.${name}`)
+  }
   return `export {}
 declare global {
-${values.map(name => `  var ${name}: typeof import('openrath').${name}`).join('\n')}
-${[...classes, ...types].map(name => `  type ${name} = import('openrath').${name}`).join('\n')}
+${[...lines.values()].join('\n')}
 ${Object.entries(things)
   .map(([name, type]) => `  var ${name}: ${type}`)
   .join('\n')}

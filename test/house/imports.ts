@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { parseSync, Visitor } from 'vite'
 
 export interface Import {
@@ -44,16 +45,21 @@ interface Expression {
 }
 
 /** The names a file exports, told apart by whether they exist at run time. `export *` is refused: it hides names. */
-export function exportsOf(path: string, code: string): { values: string[]; types: string[] } {
+export function exportsOf(path: string, code: string) {
   const { module } = parseSync(path, code)
   const values: string[] = []
   const types: string[] = []
-  for (const { exportName, isType } of module.staticExports.flatMap(statement => statement.entries)) {
+  /** The file that each name comes from. */
+  const origins = new Map<string, string>()
+  for (const { exportName, isType, moduleRequest } of module.staticExports.flatMap(
+    statement => statement.entries,
+  )) {
     if (exportName.name === null) throw new Error(`${path}: export names one by one, not *`)
     const list = isType ? types : values
     list.push(exportName.name)
+    if (moduleRequest) origins.set(exportName.name, posix.join(posix.dirname(path), moduleRequest.value))
   }
-  return { values: values.sort(), types: types.sort() }
+  return { values: values.sort(), types: types.sort(), origins }
 }
 
 /**

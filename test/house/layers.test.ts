@@ -5,7 +5,7 @@ import { filesUnder, read } from './tree.ts'
 
 /**
  * What each part of src may import besides itself: whole folders, or single files. The siblings in the middle meet only
- * through each other's specs. Nothing but `testing` may import the front door, and nothing but it and the demo `testing`.
+ * through each other's specs. Nothing but `testing` may import the front door, nobody the others, and nothing but it and the demo `testing`.
  */
 const mayImport: Record<string, string> = {
   base: '',
@@ -23,6 +23,7 @@ const mayImport: Record<string, string> = {
   demo: 'base session tool model sandbox memory store run flow evidence server testing/scripted.ts',
   cli: 'base session tool model sandbox memory store run flow evidence server demo',
   'index.ts': 'base session tool model sandbox memory store run flow evidence server cli',
+  doors: 'base session tool model sandbox memory store run flow evidence server',
   testing: 'base session tool model sandbox memory store run flow evidence server cli index.ts',
 }
 

@@ -138,7 +138,9 @@ function laterModules(): string[] {
 const rewriteModules = `import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { Agent, configure, isolatedBackend, policy, Session } from 'openrath'
+import { Agent, configure, Session } from 'openrath'
+import { policy } from 'openrath/policy'
+import { isolatedBackend } from 'openrath/sandbox'
 import { scripted } from 'openrath/testing'
 
 const named = JSON.parse(process.argv[2])
@@ -177,7 +179,8 @@ await runtime.close()
 /** Says how many cases there were, and each that failed. */
 const suites = `import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { localMemory, openStore } from 'openrath'
+import { localMemory } from 'openrath/memory'
+import { openStore } from 'openrath/store'
 import { testMemory, testStore } from 'openrath/testing'
 
 const place = () => mkdtempSync(join(process.cwd(), 'suite-'))

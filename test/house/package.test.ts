@@ -37,10 +37,14 @@ test('what the exports map promises is built, types included', () => {
   }
 })
 
-test('every index file is a door: only what the exports map names has one', () => {
+test('every index file is a door, and so is every file in doors', () => {
   const built = filesUnder('dist', '.js').filter(path => /(^|\/)index\.js$/.test(path))
-  const exported = entries.map(([, targets]) => targets.default.replace('./dist/', ''))
+  const exported = entries
+    .map(([, targets]) => targets.default.replace('./dist/', ''))
+    .filter(path => /(^|\/)index\.js$/.test(path))
   expect(built).toEqual(exported.sort())
+  const doors = entries.map(([, targets]) => targets.default).filter(path => path.startsWith('./dist/doors/'))
+  expect(filesUnder('dist/doors', '.js').map(path => `./dist/doors/${path}`)).toEqual(doors.sort())
 })
 
 test('dist holds the types of each file in src, and code that something in it loads, with a map', () => {
