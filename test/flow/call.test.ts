@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, expectTypeOf, it } from 'vitest'
-import type { AgentParam } from '../../src/flow/agent-param.ts'
+import type { AgentParam } from '../../src/doors/flow.ts'
 import { type Agent, map, Parallel, PendingSession, Sequential, Workflow } from '../../src/index.ts'
 import type { SessionInput } from '../../src/run/call.ts'
 import type { CallOptions } from '../../src/run/context.ts'

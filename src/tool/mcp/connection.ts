@@ -2,6 +2,7 @@ import type { Client, ProgressCallback, StreamableHTTPClientTransport } from '@m
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { LinkedAbort } from '../../base/abort.ts'
 import { RathError } from '../../base/errors.ts'
+import { isPlainObject } from '../../base/json.ts'
 import { describeThrown } from '../outcome.ts'
 import { ProcessTransport } from './process-transport.ts'
 import type { LaunchServer, McpServer } from './server.ts'
@@ -180,4 +181,40 @@ async function closeOpen({ client, transport }: Open): Promise<void> {
   }
   await client.close().catch(() => {})
   await transport.close().catch(() => {})
+}
+
+/** A server whose list never ends is stopped here. */
+const mostPages = 100
+
+/** Everything that a server lists, page by page. */
+export async function allPages(client: Client, timeout: number): Promise<unknown[]> {
+  const tools: unknown[] = []
+  const seen = new Set<string>()
+  let cursor: string | undefined
+  for (let page = 0; page < mostPages; page++) {
+    const request = { method: 'tools/list', ...(cursor !== undefined && { params: { cursor } }) }
+    const answer = await client.request(request, rawList, { timeout })
+    tools.push(...answer.tools)
+    cursor = answer.cursor
+    // A cursor that comes back would go round for ever.
+    if (cursor === undefined || seen.has(cursor)) break
+    seen.add(cursor)
+  }
+  return tools
+}
+
+/** Only what is needed of a list, so that one wrong entry does not lose the others. */
+const rawList: StandardSchemaV1<unknown, { tools: unknown[]; cursor: string | undefined }> = {
+  '~standard': {
+    version: 1,
+    vendor: 'openrath',
+    validate(answer) {
+      if (!isPlainObject(answer) || !Array.isArray(answer.tools)) {
+        return { issues: [{ message: 'the list of tools has no tools' }] }
+      }
+      const { tools, nextCursor } = answer
+      const cursor = typeof nextCursor === 'string' ? nextCursor : undefined
+      return { value: { tools, cursor } }
+    },
+  },
 }

@@ -7,9 +7,8 @@ import type { Validate } from '../json-schema.ts'
 import { describeThrown } from '../outcome.ts'
 import type { Effect, Tool, ToolContent, ToolContext } from '../spec.ts'
 import { ArgumentError, resultError, ToolError } from '../tool-error.ts'
-import { McpConnection } from './connection.ts'
+import { allPages, McpConnection } from './connection.ts'
 import {
-  allPages,
   effectFrom,
   type ListedTool,
   type Listing,
