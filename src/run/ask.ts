@@ -32,8 +32,9 @@ export class BudgetSpent extends Error {
 export interface Question {
   readonly model: Model
   readonly retry: RetryOptions
-  /** What it is asked from. */
+  /** What it is asked from, and where that is kept. */
   readonly session: Session
+  readonly store: Store
   /** What the answer depends on besides the session. */
   readonly about: About
   /** Made only when the model is asked. */
@@ -72,7 +73,7 @@ export async function ask(question: Question, context: RunContext): Promise<Answ
   const { model, session, about } = question
   const { tools } = about
   if (tools) context.run.door.define(tools.digest, () => asJson(tools.descriptions))
-  const { request, text } = requests.get(about) ?? requestOf(model, about, await context.runtime.store)
+  const { request, text } = requests.get(about) ?? requestOf(model, about, question.store)
   const passed = await effect(
     context,
     {
@@ -83,10 +84,7 @@ export async function ask(question: Question, context: RunContext): Promise<Answ
       rule: 'read',
       trace: (tracing, at, work) => tracing.model(question, context, at, work),
     },
-    async () => {
-      if (context.budget.needsPrices && model.priced !== true) throw unknownPrice(model.id)
-      return answerOf(question, context)
-    },
+    () => answerOf(question, context),
   )
   const { value, error, at } = passed
   if (passed.isRecorded) {
@@ -111,17 +109,20 @@ export class AskFailed extends Error {
   }
 }
 
-async function answerOf({ model, retry, request }: Question, context: RunContext): Promise<Ended<'model'>> {
+async function answerOf(
+  { model, retry, request, store }: Question,
+  context: RunContext,
+): Promise<Ended<'model'>> {
+  if (context.budget.needsPrices && model.priced !== true) throw unknownPrice(model.id)
   const failures: ChunkInput[] = []
-  const store = await context.runtime.store
   using deadline = new Deadline(context)
   let rounds = 0
   try {
-    const once = attempt(model, request(), context, store, deadline.signal)
+    const given = request()
     const task = (number: number) => {
       refuseSpent(context)
       rounds = number
-      return once()
+      return attempt(model, given, context, store, deadline.signal)
     }
     const answer = await withRetry(task, retry, {
       signal: deadline.signal,
@@ -148,29 +149,27 @@ function refuseSpent({ budget }: RunContext): void {
   if (spent !== undefined) throw new BudgetSpent(spent)
 }
 
-function attempt(
+async function attempt(
   model: Model,
   request: ModelRequest,
   context: RunContext,
   store: Store,
   signal: AbortSignal,
-) {
-  return async (): Promise<ModelAnswer> => {
-    context.budget.addRound()
-    // Deltas are made only when somebody follows; a model may then answer in one piece.
-    const deltas = context.events.observed
-      ? new DeltaCleaner(store, delta => {
-          if (!signal.aborted) emit(context, delta)
-        })
-      : undefined
-    const onDelta = deltas && ((delta: ModelDelta) => deltas.add(delta))
-    const { run } = context
-    const about = { id: run.id, recorded: () => run.servedFor(model.wraps ?? model, model.id) }
-    const answer = withNames(await untilAbort(model.answer(request, { signal, onDelta, run: about }), signal))
-    deltas?.end()
-    if (answer.usage) context.budget.addUsage(answer.usage)
-    return answer
-  }
+): Promise<ModelAnswer> {
+  const { run, budget, events } = context
+  budget.addRound()
+  // Deltas are made only when somebody follows; a model may then answer in one piece.
+  const deltas = events.observed
+    ? new DeltaCleaner(store, delta => {
+        if (!signal.aborted) emit(context, delta)
+      })
+    : undefined
+  const onDelta = deltas && ((delta: ModelDelta) => deltas.add(delta))
+  const about = { id: run.id, recorded: () => run.servedFor(model.wraps ?? model, model.id) }
+  const answer = withNames(await untilAbort(model.answer(request, { signal, onDelta, run: about }), signal))
+  deltas?.end()
+  if (answer.usage) budget.addUsage(answer.usage)
+  return answer
 }
 
 /** A call without a name cannot be recorded, and must not be lost: it gets one that no tool has, and so an error that the model can read. */
@@ -271,12 +270,15 @@ function isContinued(held: ModelDelta, next: ModelDelta): boolean {
  * the record; the answer is for the caller to put there.
  */
 export async function askAside(
-  question: Omit<Question, 'session'>,
+  question: Omit<Question, 'session' | 'store'>,
   recorder: Recorder,
   context: RunContext,
 ): Promise<ModelAnswer> {
   try {
-    const { answer, failures } = await ask({ ...question, session: recorder.session }, context)
+    const { answer, failures } = await ask(
+      { ...question, session: recorder.session, store: recorder.store },
+      context,
+    )
     recorder.add(...failures)
     return answer
   } catch (error) {

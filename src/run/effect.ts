@@ -24,7 +24,7 @@ import {
   recordOf,
   type ValueOf,
 } from './entry.ts'
-import { FramePart, runInEffect, type Scope, sawFiles, scopeIn, spendInside } from './frame.ts'
+import { FramePart, RunningEffect, type Scope, sawFiles, scopeIn, spendInside } from './frame.ts'
 import type { Journal } from './journal.ts'
 import { Claims, Lender, nameOf, type RunRecord, toolIn } from './replay/record.ts'
 import type { Tracing } from './telemetry/tracing.ts'
@@ -35,8 +35,8 @@ export interface Asking<K extends string> extends Omit<Asked<K>, 'sample' | 'by'
   readonly signal?: AbortSignal
   /** A rejection of its work is its outcome. Otherwise the effect was cut off, and its rule says what a later run does with it. */
   readonly keepsFailure?: boolean
-  /** Its work may make effects of its own: what is done inside it, for the tool call named here. */
-  readonly nests?: { readonly callId?: string | undefined } | undefined
+  /** Its work may make effects of its own, which are done inside it: the id of the tool call, where it is one. */
+  readonly nests?: string | boolean
   /** How those who watch see it. */
   trace?(tracing: Tracing, at: EntryName, work: () => Promise<Ended<K>>): Promise<Ended<K>>
 }
@@ -151,7 +151,7 @@ function perform<K extends string>(
   const { tracing } = maker.runtime
   const { nests, trace, keepsFailure } = asking
   const attempt = () => {
-    const working = nests ? nested(maker, nests.callId, at, work) : work(at)
+    const working = nests ? nested(maker, nests === true ? undefined : nests, at, work) : work(at)
     return keepsFailure ? working.catch((error): Ended<K> => failed(error, maker)) : working
   }
   return tracing && trace ? trace(tracing, at, attempt) : attempt()
@@ -169,8 +169,10 @@ async function nested<K extends string>(
   at: Under,
   work: (at: Under) => Promise<Ended<K>>,
 ): Promise<Ended<K>> {
-  const { result, inside } = await runInEffect(maker, { sample: insideOf(at), callId }, () => work(at))
-  return Object.keys(inside).length > 0 ? { ...result, inside } : result
+  const running = new RunningEffect(maker, insideOf(at), callId)
+  const ended = await running.run(() => work(at))
+  const { inside } = running
+  return inside ? { ...ended, inside } : ended
 }
 
 /** Where effects are found on record, or begun and concluded. */
@@ -234,10 +236,13 @@ const quietMs = 2_000
 export class LiveDoor implements Door {
   readonly rule: KeyRule
   readonly #options: LiveDoorOptions
-  readonly #claims: Claims
-  readonly #defined = new Set<string>()
+  /** Of a run that may find what it asks for. */
+  readonly #claims: Claims | undefined
+  /** Of any other, by key: how often it was asked for. */
+  readonly #counts = new Map<string, number>()
+  #defined: Set<string> | undefined
   #external = 0
-  #onQuiet: (() => void)[] = []
+  #onQuiet: (() => void)[] | undefined
   #journal: Journal | undefined
   #lender: Promise<Lender> | undefined
   /** Counts whatever passes, so that somebody who waits knows whether the run still moves. */
@@ -246,7 +251,7 @@ export class LiveDoor implements Door {
   constructor(options: LiveDoorOptions) {
     this.#options = options
     this.rule = options.record?.rule ?? 2
-    this.#claims = new Claims(options.record)
+    if (options.record || options.lender) this.#claims = new Claims(options.record)
   }
 
   begin(given: Asked): Begun | Promise<Begun> {
@@ -260,18 +265,19 @@ export class LiveDoor implements Door {
     this.#journal = journal
     const asked = cleaned(this.rule === 1 ? inFirstRule(given) : given, journal.store)
     const key = keyOf(asked, this.rule)
-    const { record, lender } = this.#options
-    if (record === undefined && (lender === undefined || asked.own))
-      return this.#intend(journal, asked, { key, occurrence: this.#claims.next(key) })
-    const { occurrence, moved } = this.#claims.take(key, askerOf(asked))
-    if (moved && record) journal.note(record.claim(moved, askerOf(asked)))
-    return this.#find(journal, given, asked, { key, occurrence })
+    const claims = this.#claims
+    if (claims) return this.#find(journal, claims, given, asked, key)
+    const occurrence = this.#counts.get(key) ?? 0
+    this.#counts.set(key, occurrence + 1)
+    return this.#intend(journal, asked, { key, occurrence })
   }
 
   /** On this run's record, or on that of the run it borrows from, or not yet. */
-  async #find(journal: Journal, given: Asked, asked: Asked, at: EntryName): Promise<Begun> {
+  async #find(journal: Journal, claims: Claims, given: Asked, asked: Asked, key: string): Promise<Begun> {
     const { record, retries } = this.#options
-    const { key, occurrence } = at
+    const { occurrence, moved } = claims.take(key, askerOf(asked))
+    if (moved && record) journal.note(record.claim(moved, askerOf(asked)))
+    const at = { key, occurrence }
     const known = record?.find(key, occurrence)
     const outcome = outcomeIn(known)
     const lending = asked.own ? undefined : this.#lending()
@@ -279,7 +285,7 @@ export class LiveDoor implements Door {
     // What this run has on record counts as lent too: the next of its kind is another one.
     const loan = lender?.take(given, at, this.rule, journal.store)
     if (outcome && !(outcome.error !== undefined && retries)) {
-      this.#claims.settle(at)
+      claims.settle(at)
       loan?.settle()
       return served(at, { ...servedFrom(known, outcome), id: known && askedIn(known).id })
     }
@@ -294,7 +300,7 @@ export class LiveDoor implements Door {
       journal.conclude(entry, asJson(taken))
       return served(at, { ...taken, isRecorded: true, id: written.id })
     }
-    if (record && !known && asked.rule === 'external') await this.#checkUnclaimed(asked, at)
+    if (record && !known && asked.rule === 'external') await this.#checkUnclaimed(claims, asked, at)
     return this.#intend(journal, asked, at, known)
   }
 
@@ -303,6 +309,7 @@ export class LiveDoor implements Door {
     const isRetry = outcomeIn(known) !== undefined
     const written = recordOf(asked, at, this.rule)
     const begun = new LiveEffect(
+      this,
       journal,
       asked,
       at,
@@ -314,20 +321,23 @@ export class LiveDoor implements Door {
       },
       written.id,
       isRetry ? undefined : known,
-      () => this.#moves++,
     )
     const intending = asked.light ? undefined : journal.intend(begun.entry)
     return intending ? intending.then(() => begun.start()) : begun.start()
   }
 
+  /** Something of the run has ended. */
+  moved(): void {
+    this.#moves++
+  }
+
   recall(asked: Asked): Outcome | undefined {
-    const { record } = this.#options
-    if (record === undefined) return undefined
-    const outcome = this.#claims.recall(asked)
+    const outcome = this.#claims?.recall(asked)
     return outcome?.error !== undefined && this.#options.retries ? undefined : outcome
   }
 
   define(digest: string, value: () => Json): void {
+    this.#defined ??= new Set()
     if (this.#defined.has(digest)) return
     this.#defined.add(digest)
     const write = (journal: Journal) =>
@@ -345,12 +355,14 @@ export class LiveDoor implements Door {
     this.#external++
     return () => {
       this.#external--
-      if (this.#external === 0) for (const resolve of this.#onQuiet.splice(0)) resolve()
+      if (this.#external === 0) for (const resolve of this.#onQuiet?.splice(0) ?? []) resolve()
     }
   }
 
   async quiet(): Promise<void> {
-    while (this.#external > 0) await new Promise<void>(resolve => this.#onQuiet.push(resolve))
+    this.#onQuiet ??= []
+    const waiting = this.#onQuiet
+    while (this.#external > 0) await new Promise<void>(resolve => waiting.push(resolve))
   }
 
   #lending(): Promise<Lender> | undefined {
@@ -362,14 +374,14 @@ export class LiveDoor implements Door {
    * The net under all that finds entries again: what is about to happen may be what is on record and nobody has asked for. It waits until that was
    * asked for after all, or the run has come to a rest without it; then a person has to look.
    */
-  async #checkUnclaimed(asked: Asked, at: EntryName): Promise<void> {
+  async #checkUnclaimed(claims: Claims, asked: Asked, at: EntryName): Promise<void> {
     const { allowed, onDoubt } = this.#options
     if (onDoubt === undefined || allowed?.has(nameOf(at))) return
     const { kind, by } = asked
     let moves = this.#moves
     let since = performance.now()
     for (;;) {
-      const unclaimed = this.#claims.unclaimed(kind, toolIn(asked.request), by)
+      const unclaimed = claims.unclaimed(kind, toolIn(asked.request), by)
       if (unclaimed.length === 0) return
       if (asked.signal.aborted) throw new RathError('cancelled', `${kind} of ${by} was cancelled.`)
       if (moves !== this.#moves) {
@@ -391,18 +403,19 @@ class LiveEffect implements Begun {
   readonly #journal: Journal
   readonly #asked: Asked
   readonly #id: string | undefined
-  readonly #onEnd: () => void
+  readonly #door: LiveDoor
   #started = 0
 
   constructor(
+    door: LiveDoor,
     journal: Journal,
     asked: Asked,
     { key, occurrence }: EntryName,
     entry: NewEntry,
     id: string | undefined,
     begun: JournalEntry | undefined,
-    onEnd: () => void,
   ) {
+    this.#door = door
     this.key = key
     this.occurrence = occurrence
     this.entry = entry
@@ -410,7 +423,6 @@ class LiveEffect implements Begun {
     this.#journal = journal
     this.#asked = asked
     this.#id = id
-    this.#onEnd = onEnd
   }
 
   start(): this {
@@ -421,16 +433,14 @@ class LiveEffect implements Begun {
   }
 
   conclude({ value, error, sees, inside, cause }: Ended<string>): Passed | Promise<Passed> {
-    this.#onEnd()
+    this.#door.moved()
     const { light, anybody, urgent } = this.#asked
-    const ms = Math.round((performance.now() - this.#started) * 1000) / 1000
-    const outcome = {
-      ...(error === undefined ? { value } : { error }),
-      ...(inside && { inside }),
-      ...(sees && { sees }),
-      ms,
-      at: Date.now(),
-    } as Outcome
+    const outcome: { -readonly [Part in keyof Outcome]?: unknown } =
+      error === undefined ? { value } : { error }
+    if (inside) outcome.inside = inside
+    if (sees) outcome.sees = sees
+    outcome.ms = Math.round((performance.now() - this.#started) * 1000) / 1000
+    outcome.at = Date.now()
     const kept = this.#journal.store.clean(asJson(outcome))
     if (!light) clock().live()
     const passed = { ...outcomeFrom(kept), isRecorded: false, id: this.#id, cause }

@@ -103,7 +103,7 @@ async function effectIn<T>(
       urgent: !light,
       light,
       keepsFailure: true,
-      nests: light ? undefined : {},
+      nests: !light,
       borrow: async outcome => {
         const [seen] = outcome.sees ?? []
         if (seen === undefined) return files ? undefined : outcome

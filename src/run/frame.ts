@@ -5,20 +5,25 @@ import { addUsage, completeUsage, noUsage, subtractUsage, type Usage } from '../
 import type { ToolInside } from '../tool/tool-record.ts'
 import { type KeyRule, stateIn } from './entry.ts'
 
-/** The frame of the running code: everything that asynchronous code inherits is a part of this one map. */
-const frames = new AsyncLocalStorage<ReadonlyMap<object, unknown>>()
+/** The frame of the running code: everything that asynchronous code inherits, each part at its own place. */
+const frames = new AsyncLocalStorage<readonly unknown[]>()
+let places = 0
 
 /**
  * A part of the frame: the call that the code is inside of, the effect whose work it is, the turns whose tools are running, who holds its
  * folders, the span that telemetry sees. What begins sets its part; everything inside finds it, until something inside sets it again.
  */
 export class FramePart<T> {
+  readonly #place = places++
+
   get here(): T | undefined {
-    return frames.getStore()?.get(this) as T | undefined
+    return frames.getStore()?.[this.#place] as T | undefined
   }
 
   run<R>(value: T, work: () => R): R {
-    return frames.run(new Map(frames.getStore()).set(this, value), work)
+    const frame = frames.getStore()?.slice() ?? new Array<unknown>(places).fill(undefined)
+    frame[this.#place] = value
+    return frames.run(frame, work)
   }
 }
 
@@ -28,57 +33,60 @@ export class FramePart<T> {
  */
 export type Inside = ToolInside
 
-/** An effect whose work is running. */
-class RunningEffect {
+/**
+ * An effect whose work is running, and may make effects of its own. Those are counted apart from all others: when the outcome of the effect is
+ * on record, none of them is made again, and nothing else may count on them.
+ */
+export class RunningEffect {
   /** The call that the effect belongs to: its session gets the chunk. */
   readonly maker: object
   readonly scope: Scope
   /** Of the tool call. */
   readonly callId: string | undefined
   readonly outer: RunningEffect | undefined
-  readonly sessions = new Map<string, InsideSession>()
-  readonly notes: ChunkInput[] = []
+  #sessions: Map<string, InsideSession> | undefined
+  #notes: ChunkInput[] | undefined
   usage: Usage = noUsage
   /** Something inside it depended on files. */
   sawFiles = false
 
-  constructor(maker: object, { sample, callId }: EffectName, outer: RunningEffect | undefined) {
+  constructor(maker: object, sample: string, callId: string | undefined) {
+    const outer = effects.here
     this.maker = maker
     this.scope = new Scope(sample)
     this.callId = callId ?? (outer?.maker === maker ? outer.callId : undefined)
     this.outer = outer
   }
 
-  get inside(): Inside {
-    const usage = without(this.usage, this.notes)
+  run<T>(work: () => T): T {
+    return effects.run(this, work)
+  }
+
+  get notes(): ChunkInput[] {
+    this.#notes ??= []
+    return this.#notes
+  }
+
+  made(session: InsideSession): void {
+    this.#sessions ??= new Map()
+    this.#sessions.set(session.session, session)
+  }
+
+  /** What was done in it besides what its work returned, if anything was. */
+  get inside(): Inside | undefined {
+    const sessions = this.#sessions
+    const notes = this.#notes ?? []
+    const usage = this.usage === noUsage ? undefined : without(this.usage, notes)
+    if (sessions === undefined && notes.length === 0 && usage === undefined) return undefined
     return {
-      ...(this.sessions.size > 0 && { sessions: [...this.sessions.values()] }),
+      ...(sessions && { sessions: [...sessions.values()] }),
       ...(usage && { usage }),
-      ...(this.notes.length > 0 && { notes: this.notes }),
+      ...(notes.length > 0 && { notes }),
     }
   }
 }
 
-interface EffectName {
-  readonly sample: string
-  readonly callId?: string | undefined
-}
-
 const effects = new FramePart<RunningEffect>()
-
-/**
- * Runs the work of an effect that may make effects of its own, and gives what was done inside it besides what it returns. What it makes is
- * counted apart from all others: when the outcome of the effect is on record, none of it is made again, and nothing else may count on it.
- */
-export async function runInEffect<T>(
-  maker: object,
-  name: EffectName,
-  work: () => Promise<T>,
-): Promise<{ readonly result: T; readonly inside: Inside }> {
-  const running = new RunningEffect(maker, name, effects.here)
-  const result = await effects.run(running, work)
-  return { result, inside: running.inside }
-}
 
 /** The scope of code that runs in a call: that of the effect it is inside of, or the call's own. */
 export function scopeIn(maker: { readonly scope: Scope }): Scope {
@@ -98,10 +106,10 @@ export function filesWereSeen(): boolean {
 
 /** Counts what a model call spent, or an effect on record, in every effect around it whose chunk lies in another session. */
 export function spendInside(spent: Partial<Usage> | undefined): void {
-  if (spent === undefined) return
+  if (spent === undefined || effects.here === undefined) return
   const usage = completeUsage(spent)
   let last: RunningEffect | undefined
-  for (let running = effects.here; running; running = running.outer) {
+  for (let running: RunningEffect | undefined = effects.here; running; running = running.outer) {
     // The chunks of effects of one call follow each other in one session: the innermost has it.
     if (last?.maker === running.maker) continue
     running.usage = addUsage(running.usage, usage)
@@ -125,7 +133,7 @@ export function callAround(maker: object): string | undefined {
 export function callInside(maker: object | undefined): ((made: InsideSession) => void) | undefined {
   const running = effects.here
   if (running === undefined || running.maker !== maker) return undefined
-  return made => void running.sessions.set(made.session, made)
+  return made => running.made(made)
 }
 
 /** What is left when chunks of the same session say part of it. */

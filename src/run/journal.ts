@@ -35,7 +35,7 @@ export class Journal {
   readonly #log: RunLog
   #held: RunWrite[] = []
   readonly #made = new Set<string>()
-  readonly #writing = new Set<Promise<void>>()
+  #writing: Set<Promise<void>> | undefined
   #isScheduled = false
   #renewal: NodeJS.Timeout | undefined
   #failure: { readonly error: unknown } | undefined
@@ -159,7 +159,7 @@ export class Journal {
   /** Resolves when everything written so far is durable; rejects when any of it was refused. */
   async settled(): Promise<void> {
     this.flush()
-    if (this.#writing.size > 0) await Promise.all(this.#writing)
+    if (this.#writing?.size) await Promise.all(this.#writing)
     this.check()
   }
 
@@ -193,14 +193,16 @@ export class Journal {
   }
 
   #track(write: Promise<void>): Promise<void> {
+    this.#writing ??= new Set()
+    const writing = this.#writing
     const tracked: Promise<void> = write.then(
-      () => void this.#writing.delete(tracked),
+      () => void writing.delete(tracked),
       error => {
-        this.#writing.delete(tracked)
+        writing.delete(tracked)
         this.#fail(error)
       },
     )
-    this.#writing.add(tracked)
+    writing.add(tracked)
     return tracked
   }
 

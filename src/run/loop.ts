@@ -149,8 +149,9 @@ class Loop {
 
   #ask() {
     const { model, retry } = this.#agent
-    const { session } = this.#recorder
-    return ask({ model, retry, session, about: this.#about, request: () => this.#request() }, this.#context)
+    const { session, store } = this.#recorder
+    const request = () => this.#request()
+    return ask({ model, retry, session, store, about: this.#about, request }, this.#context)
   }
 
   #request(): ModelRequest {

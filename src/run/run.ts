@@ -75,17 +75,17 @@ export class Run {
   input: Session | undefined
   readonly #facts: RunFacts
   readonly #setup: RunSetup
-  readonly #parked = new Map<string, OpenApproval>()
+  #parked: OpenApproval[] = []
   /** Answers that a resumed run took from its record, by the model that it did not ask for them. */
-  readonly #served = new Map<Model, ModelAnswer[]>()
+  #served: Map<Model, ModelAnswer[]> | undefined
   #data: JsonObject
   /** What may be on record under another name, for a person to look at. */
   readonly #doubts: Doubt[] = []
-  readonly #starting = new Map<string, Promise<void>>()
+  #starting: Map<string, Promise<void>> | undefined
   #opening: Promise<Journal> | undefined
   #journal: Journal | undefined
   /** Sessions that were kept before anything was written for the run. */
-  readonly #made = new Set<string>()
+  readonly #made: string[] = []
   #active = 0
   #onIdle: (() => void) | undefined
   #isOver = false
@@ -145,6 +145,7 @@ export class Run {
     const { lender } = this.#setup
     if (!this.isBorrowing || lender === undefined || session.placement === undefined) return Promise.resolve()
     const place = canonicalJson([session.placement.backend, session.placement.spec ?? null])
+    this.#starting ??= new Map()
     let starting = this.#starting.get(place)
     if (starting === undefined) {
       starting = lender().then(async record => {
@@ -180,6 +181,7 @@ export class Run {
 
   serve(model: Model, answered: { readonly answer: ModelAnswer } | undefined): void {
     if (!this.isResumed || answered === undefined) return
+    this.#served ??= new Map()
     const served = this.#served.get(model)
     if (served) served.push(answered.answer)
     else this.#served.set(model, [answered.answer])
@@ -196,7 +198,7 @@ export class Run {
       const answer = answerIn(entry)
       return answer && isInside(entry) && askedIn(entry, 'model')?.request.model === id ? [answer] : []
     })
-    return [...(this.#served.get(model) ?? []), ...inside]
+    return [...(this.#served?.get(model) ?? []), ...inside]
   }
 
   enter(): void {
@@ -213,7 +215,7 @@ export class Run {
   /** Keeps a session behind what the run has written so far; `settled` waits for it. Before the first effect it is waited for here. */
   keep(session: Session): Promise<unknown> | undefined {
     if (!this.#journal || this.#isOver) {
-      this.#made.add(session.id)
+      this.#made.push(session.id)
       return this.#facts.store().then(store => store.sessions.put(session))
     }
     this.#journal.keep(session)
@@ -226,13 +228,19 @@ export class Run {
   }
 
   park(approval: OpenApproval): RathError {
-    this.#parked.set(approval.approval, approval)
+    this.#withdraw([approval])
+    this.#parked.push(approval)
     return waitingError(this.id, [approval])
   }
 
   /** Questions whose answers nobody needs any more: those that an error of a call speaks of. */
   withdraw(error: RathError): void {
-    for (const { approval } of approvalsIn(error)) this.#parked.delete(approval)
+    this.#withdraw(approvalsIn(error))
+  }
+
+  #withdraw(approvals: readonly OpenApproval[]): void {
+    const ids = approvals.map(({ approval }) => approval)
+    this.#parked = this.#parked.filter(({ approval }) => !ids.includes(approval))
   }
 
   stop(error: RathError): void {
@@ -244,7 +252,7 @@ export class Run {
   async done(result: Session, isKept: boolean): Promise<void> {
     if (this.#stopped) throw this.#stopped
     if (this.#doubts.length > 0) throw this.#inDoubt(this.#doubts)
-    if (this.#parked.size > 0) throw waitingError(this.id, [...this.#parked.values()])
+    if (this.#parked.length > 0) throw waitingError(this.id, this.#parked)
     const journal = await this.#opening
     if (journal === undefined) {
       if (!isKept && this.#facts.isOpen()) await (await this.#facts.store()).sessions.put(result)
@@ -261,7 +269,7 @@ export class Run {
   /** The same for a failure; gives the error to throw. */
   async failed(error: RathError): Promise<RathError> {
     const isWaiting =
-      (this.#parked.size > 0 && error.code === 'run-waiting') ||
+      (this.#parked.length > 0 && error.code === 'run-waiting') ||
       (this.#doubts.length > 0 && error.code === 'needs-review')
     // What was not asked about goes on to its end. After any other failure everything is stopped, but an external effect that is under way
     // may happen all the same: how it ends is on record before anybody is asked to look, or resumes.
@@ -327,7 +335,7 @@ export class Run {
   /** What people are asked, once everything else has ended. */
   #waiting(): RathError {
     if (this.#doubts.length > 0) return this.#inDoubt(this.#doubts)
-    return waitingError(this.id, [...this.#parked.values()])
+    return waitingError(this.id, this.#parked)
   }
 
   #inDoubt(doubts: readonly Doubt[]): RathError {
@@ -344,7 +352,9 @@ export class Run {
     const { retries = false } = this.#setup
     // One that had failed is resumed as such, after the review too.
     const asks = {
-      ...((status === 'waiting' || status === 'needs-review') && { asks: [...this.#parked.keys()] }),
+      ...((status === 'waiting' || status === 'needs-review') && {
+        asks: this.#parked.map(({ approval }) => approval),
+      }),
       ...(status === 'needs-review' && {
         failed: retries,
         doubts: asJson(this.#doubts.map(keptDoubt)),

@@ -47,7 +47,7 @@ export async function passTool(call: PreparedCall, run: RunTool, turn: ToolTurn)
       // An agent is not taken as a whole: what is done inside it is, as far as that still holds.
       own: tool.resumable,
       signal,
-      nests: { callId: call.call.id },
+      nests: call.call.id,
       borrow: (outcome, lender) => borrowTool(outcome, lender, tool, turn),
       trace: (tracing, at, work) => tracing.tool(call, session, context, at, work),
     },

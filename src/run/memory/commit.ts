@@ -199,8 +199,9 @@ async function askModel(
     ...(request.output && { output: request.output }),
   }
   try {
+    const store = await context.runtime.store
     const { answer } = await ask(
-      { model: quiet(model), retry: {}, session, about, request: () => whole },
+      { model: quiet(model), retry: {}, session, store, about, request: () => whole },
       context,
     )
     return answer

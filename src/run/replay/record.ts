@@ -163,7 +163,6 @@ export class Claims {
   readonly #record: RunRecord | undefined
   readonly #isLender: boolean
   readonly #left = new Map<string, Left>()
-  readonly #counts = new Map<string, number>()
   readonly #taken = new Set<string>()
   #rivals: Map<string, JournalEntry[]> | undefined
 
@@ -182,13 +181,6 @@ export class Claims {
     if (other === undefined) return { occurrence: left.next++ }
     const claim = this.#pop(key, other.queue, other.occurrence)
     return { ...claim, moved: this.#record?.first(key, claim.occurrence) }
-  }
-
-  /** The number of one that is not on record. */
-  next(key: string): number {
-    const next = this.#counts.get(key) ?? 0
-    this.#counts.set(key, next + 1)
-    return next
   }
 
   /** What the record has for whoever asks: with the end of somebody else's work nothing is said about theirs. */
