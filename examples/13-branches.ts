@@ -28,7 +28,7 @@ const begun = await work('cook', menu, 'printf "soup\\nfish\\nrice\\ncake\\n" > 
 console.log(`folder: ${await show()}`)
 
 // A fork has files of its own from here on.
-const [spicy, sweet] = begun.forks(['spicy', 'sweet']) as [Session, Session]
+const [spicy, sweet] = begun.forks(['spicy', 'sweet'])
 const [left, right] = await Promise.all([
   work(
     'ann',

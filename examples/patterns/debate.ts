@@ -34,7 +34,7 @@ const judge = new Agent('Read both sides, pro and contra. Name the winner and sa
 })
 
 const question = Session.fromUserMessage('Should we rewrite it?')
-let [forIt, againstIt] = question.forks(['pro', 'contra']) as [Session, Session]
+let [forIt, againstIt] = question.forks(['pro', 'contra'])
 for (let round = 1; round <= 2; round++) {
   // Both speak at the same time, so neither has the last word within a round.
   const said = [forIt.text, againstIt.text]

@@ -212,6 +212,9 @@ export class Session {
     return wrap(forked, this.#damage)
   }
 
+  /** A branch for each label, in their order, or as many as you say: `const [quick, careful] = session.forks(['quick', 'careful'])`. */
+  forks<const Labels extends readonly string[]>(labels: Labels): { -readonly [At in keyof Labels]: Session }
+  forks(countOrLabels: number | readonly string[]): Session[]
   forks(countOrLabels: number | readonly string[]): Session[] {
     if (typeof countOrLabels === 'number') {
       if (!Number.isSafeInteger(countOrLabels) || countOrLabels < 0) {

@@ -7,12 +7,21 @@ import { type CompiledSchema, compileInput, compileOutput } from './schema.ts'
 import type { Effect, Tool, ToolContext, ToolSchema } from './spec.ts'
 import { ArgumentError, resultError } from './tool-error.ts'
 
-export interface ToolDefinition<Input, Args, Result> {
+/** What a tool takes: any Standard Schema (zod, valibot, arktype …) of an object, or a JSON Schema. */
+export type ToolInput = StandardSchemaV1<unknown, object> | JsonObject
+
+/** What `run` is handed: what the schema makes of the arguments. A JSON Schema has no type of its own, so there the definition's `Args` count. */
+type ArgsOf<Input, Args> = Input extends StandardSchemaV1<unknown, infer Parsed> ? Parsed : Args
+
+/** The arguments as the model wrote them, before the schema looked at them. */
+type WrittenOf<Input, Args> = Input extends StandardSchemaV1<infer Written, unknown> ? Written : Args
+
+export interface ToolDefinition<Args extends object, Input extends ToolInput, Result> {
   /** What the model calls it by: 1 to 64 letters, digits, `_` or `-`. */
   readonly name: string
   readonly description: string
   /** Any Standard Schema (zod, valibot, arktype …) or a JSON Schema, of an object. */
-  readonly input: StandardSchemaV1<Input, Args> | JsonObject
+  readonly input: Input
   /** Checked after the call; a result that does not fit is an error that the model reads. */
   readonly output?: StandardSchemaV1<Result, unknown> | JsonObject
   /** The JSON Schema that the model is shown, where `input` cannot write its own. */
@@ -22,21 +31,25 @@ export interface ToolDefinition<Input, Args, Result> {
   /** Whatever it does, it does through its sandbox: where that lets nothing out, an `external` effect is a `workspace` one. */
   readonly sandboxed?: boolean
   /** What calls must not overlap on: names, or a function of the arguments as the model wrote them. */
-  readonly resource?: string | readonly string[] | ((args: Input) => string | readonly string[] | undefined)
+  readonly resource?:
+    | string
+    | readonly string[]
+    | ((args: WrittenOf<Input, Args>) => string | readonly string[] | undefined)
   /** Ask a person before running: always, or when this says so. */
-  readonly approval?: boolean | ((args: Input, context: ToolContext) => boolean | Promise<boolean>)
+  readonly approval?:
+    | boolean
+    | ((args: WrittenOf<Input, Args>, context: ToolContext) => boolean | Promise<boolean>)
   /** Milliseconds until a call is cancelled and reported as timed out; none by default. */
   readonly timeout?: number
-  run(args: Args, context: ToolContext): NoInfer<Result> | Promise<NoInfer<Result>>
+  run(args: ArgsOf<Input, Args>, context: ToolContext): NoInfer<Result> | Promise<NoInfer<Result>>
 }
 
 /** A tool from a plain description and a function. The arguments of `run` have the type of `input`. */
-export function tool<Input, Args, Result = unknown>(
-  definition: ToolDefinition<Input, Args, Result> & { readonly input: StandardSchemaV1<Input, Args> },
-): Tool
-export function tool<Args extends object = JsonObject, Result = unknown>(
-  definition: ToolDefinition<Args, Args, Result> & { readonly input: JsonObject },
-): Tool
+export function tool<
+  Args extends object = JsonObject,
+  Input extends ToolInput = JsonObject,
+  Result = unknown,
+>(definition: ToolDefinition<Args, Input, Result>): Tool
 export function tool(definition: AnyDefinition): Tool {
   const {
     name,
@@ -67,7 +80,7 @@ export function tool(definition: AnyDefinition): Tool {
   })
 }
 
-/** What both overloads have in common; their types are promises to the caller, and the schemas keep them. */
+/** A definition of any schema; its types are promises to the caller, and the schemas keep them. */
 type AnyDefinition = Omit<ToolDefinition<never, never, never>, 'input' | 'output' | 'run'> & {
   readonly input: ToolSchema
   readonly output?: ToolSchema

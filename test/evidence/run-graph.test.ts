@@ -77,7 +77,7 @@ class Choice extends Workflow {
   last = agent('last')
 
   async forward(session: Session): Promise<Session> {
-    const [one, two] = session.user('Try.').forks(['one', 'two']) as [Session, Session]
+    const [one, two] = session.user('Try.').forks(['one', 'two'])
     const [chosen] = await Promise.all([this.first(one), this.second(two)])
     return this.last(chosen)
   }

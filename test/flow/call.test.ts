@@ -84,7 +84,7 @@ describe('a call', () => {
       left = agentWith([{ text: 'late', delayMs: 60_000 }]).agent
       right = agentWith(['quick']).agent
       async forward(session: Session) {
-        const [a, b] = session.forks(['a', 'b']) as [Session, Session]
+        const [a, b] = session.forks(['a', 'b'])
         const slow = this.left(a)
         const done = await this.right(b)
         slow.cancel('not needed')

@@ -231,7 +231,7 @@ test('a turn that waits on another lane lends no words to its neighbours', async
 test('a rejected branch is found as such, what it remembered included, and an adopted one is settled by the merge', async () => {
   await using store = await open(place())
   const trunk = Session.fromUserMessage('Where is the treasure?')
-  const [left, right] = trunk.forks(['left', 'right']) as [Session, Session]
+  const [left, right] = trunk.forks(['left', 'right'])
   const remember = async (branch: Session, text: string) => {
     const [entry] = await store.write([{ text, lane: branch.lineage.lane ?? '' }])
     return branch.append({

@@ -49,7 +49,7 @@ test('an entry says which chunk it came from, and turns stand beside each other'
 
 test('the keys of a session are those of its forks and of what it is merged into', async () => {
   const keys = (session: Session) => turnsOf(session).map(({ key }) => key)
-  const [left, right] = talk.forks(['left', 'right']) as [Session, Session]
+  const [left, right] = talk.forks(['left', 'right'])
   const merged = await left.user('On the left.').merge(right.user('On the right.'))
   expect(keys(talk.fork('x'))).toEqual(keys(talk))
   expect(keys(merged).slice(0, 4)).toEqual(keys(talk))
@@ -89,7 +89,7 @@ for (const [what, subject] of [
 test('a run that goes on after a crash says the same at other times, and its entries have the keys they had', async () => {
   const asked = Session.fromUserMessage('Where is the key?')
   const goOn = async (at: number) => {
-    const [hall, attic] = asked.forks(['hall', 'attic']) as [Session, Session]
+    const [hall, attic] = asked.forks(['hall', 'attic'])
     const looked = (session: Session) => session.append({ kind: 'assistant', text: 'Not here.', at })
     const merged = await looked(looked(hall)).merge(looked(attic))
     return merged.append({ kind: 'note', name: 'once', data: at }, { kind: 'user', text: 'Go on.', at })

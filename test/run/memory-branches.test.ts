@@ -75,7 +75,7 @@ describe('branches and memory', () => {
     async named => {
       const memory = await open()
       const { agent, model } = agentWith(() => 'Hm.', { memory })
-      const [left, right] = ask(question).forks(['left', 'right']) as [Session, Session]
+      const [left, right] = ask(question).forks(['left', 'right'])
       const good = await new Noting(agent, amber)(left)
       const bad = await new Noting(agent, 'The harbour door is mauve, said the wrong branch.')(right)
       const subject = named === 'the fork' ? right.id : bad.id

@@ -144,7 +144,7 @@ describe('two branches of a project with 10,000 files', () => {
     seen: string[] = []
 
     async forward(session: Session): Promise<Session> {
-      const [a, b] = session.forks(['left', 'right']) as [Session, Session]
+      const [a, b] = session.forks(['left', 'right'])
       const [left, right] = await Promise.all([this.left(a), this.right(b)])
       this.seen.push(read('d7/f42.txt'))
       await expect(left.merge(right)).rejects.toMatchObject({
@@ -262,7 +262,7 @@ describe('branches', () => {
 describe('two runtimes of one process', () => {
   it('do not find the files of each other', async () => {
     await using other = createRuntime({ store: 'memory:', workspaces: join(folder.path, 'other') })
-    const [left, right] = start().forks(['left', 'right']) as [Session, Session]
+    const [left, right] = start().forks(['left', 'right'])
     const ours = await runtime.run(worker('ours', [writes('a.txt', 'ours')]), left)
     const theirs = await other.run(worker('theirs', [writes('b.txt', 'theirs')]), right)
     await expect(ours.merge(theirs)).rejects.toMatchObject({
@@ -274,7 +274,7 @@ describe('two runtimes of one process', () => {
   })
 
   it('hand their files down to sessions that they read, and to what is made of those', async () => {
-    const [left, right] = start().forks(['left', 'right']) as [Session, Session]
+    const [left, right] = start().forks(['left', 'right'])
     const one = await runtime.run(worker('one', [writes('a.txt', 'one')]), left)
     const two = await runtime.run(worker('two', [writes('b.txt', 'two')]), right)
     const [again, other] = [await runtime.sessions.get(one.id), await runtime.sessions.get(two.id)]

@@ -28,7 +28,7 @@ testHere('two forks behind walls work side by side, see only their own files, an
   await using runtime = createRuntime({ store: 'memory:', workspaces: join(base.path, 'kept') })
 
   const session = Session.fromUserMessage('go').to('isolated', project)
-  const [left, right] = session.forks(['left', 'right']) as [Session, Session]
+  const [left, right] = session.forks(['left', 'right'])
   const [a, b] = await Promise.all([
     runtime.run(worker('sed -i s/one/LEFT/ src/main.txt && touch left.txt', 'ls; id -un; ls /root'), left),
     runtime.run(worker('sed -i s/five/RIGHT/ src/main.txt && mkdir made', 'ls; cat src/main.txt'), right),

@@ -154,7 +154,7 @@ test('files are not kept inside the folder that they are kept of, but in its own
 
 describe('a fork', () => {
   test('has files of its own, and the folder that was handed over stays as it is', async () => {
-    const [left, right] = start().forks(['left', 'right']) as [Session, Session]
+    const [left, right] = start().forks(['left', 'right'])
     const [a, b] = await Promise.all([
       call(left, run('echo left > shared.txt')),
       call(right, run('echo right > shared.txt && test "$(cat other.txt)" = other')),

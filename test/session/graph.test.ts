@@ -12,7 +12,7 @@ const node = (id: string, parents: readonly string[], more: object = {}): GraphN
 describe('a session graph', () => {
   it('is made of sessions, and shows how each came from others', async () => {
     const start = Session.fromUserMessage('go')
-    const [a, b] = start.forks(['a', 'b']) as [Session, Session]
+    const [a, b] = start.forks(['a', 'b'])
     const merged = await a.merge(b)
     const graph = sessionGraph([merged, b, a, start])
     expect(graph.nodes.map(each => each.id)).toEqual([start.id, b.id, a.id, merged.id])

@@ -1,9 +1,17 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, expectTypeOf, it } from 'vitest'
 import { Session } from '../../src/session/session.ts'
 import { note, says } from './make.ts'
 
 const options = { by: 'Review/writer', at: 7, extras: { run: 'r1' } }
 const recorded = { by: 'Review/writer', at: 7, extras: { run: 'r1' } }
+
+it('forks by label are as many as the labels, for the compiler too', () => {
+  const start = Session.fromUserMessage('hi')
+  expectTypeOf(start.forks(['a', 'b'])).toEqualTypeOf<[Session, Session]>()
+  expectTypeOf(start.forks(2)).toEqualTypeOf<Session[]>()
+  const [quick, careful] = start.forks(['quick', 'careful'])
+  expect([quick.branch, careful.branch]).toEqual(['quick', 'careful'])
+})
 
 describe('lineage', () => {
   it('starts with a session made from nothing', () => {
@@ -49,7 +57,7 @@ describe('lineage', () => {
       extras: { run: 'r1', workspace: 'shared' },
     })
     expect(start.detach(options).lineage).toEqual({ parents: [], operation: 'detach', ...recorded })
-    const [a, b] = start.forks(['a', 'b']) as [Session, Session]
+    const [a, b] = start.forks(['a', 'b'])
     expect((await a.merge(b, { ...options, label: 'joined' })).lineage).toEqual({
       parents: [a.id, b.id],
       operation: 'merge',

@@ -15,7 +15,7 @@ const wrote = (before: string, after: string) =>
     tree: tree(after),
   }) as const
 const start = Session.fromUserMessage('go').to('local', './')
-const [left, right] = start.forks(['left', 'right']) as [Session, Session]
+const [left, right] = start.forks(['left', 'right'])
 
 /** The sessions as they come out of a runtime, and what is asked of its files. */
 function joining(): { asked: JoinRequest[]; start: Session; left: Session; right: Session } {

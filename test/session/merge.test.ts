@@ -8,7 +8,7 @@ const last = (session: Session) => session.chunks.at(-1) as Chunk<'merge'>
 
 describe('merge', () => {
   it('keeps the shared history once, then each branch’s own chunks, tagged with their branch', async () => {
-    const [a, b, c] = start.forks(['a', 'b', 'c']) as [Session, Session, Session]
+    const [a, b, c] = start.forks(['a', 'b', 'c'])
     const ours = a.append(says('A1'), says('A2'))
     const merged = await ours.merge([b.append(says('B')), c.append(says('C'))], { at: 9, by: 'judge' })
     expect(texts(merged)).toEqual(['go', 'ok', 'A1', 'A2', 'B', 'C'])
@@ -90,7 +90,7 @@ describe('merge', () => {
 
   it('ends on the innermost branch that all sides come from', async () => {
     const side = start.fork('side')
-    const [x, y] = side.forks(['x', 'y']) as [Session, Session]
+    const [x, y] = side.forks(['x', 'y'])
     expect((await x.merge(y)).branch).toBe('side')
     expect((await x.merge(start)).branch).toBe('')
     expect((await start.fork('sid').merge(x)).branch).toBe('')

@@ -57,7 +57,7 @@ describe('a selector or a compressor that was stopped', () => {
 })
 
 describe('of branches that are merged', () => {
-  const [left, right] = answered.user('two?').forks(['left', 'right']) as [Session, Session]
+  const [left, right] = answered.user('two?').forks(['left', 'right'])
   const cut = left.append(stop())
   const done = right.append(says('two'))
 

@@ -142,7 +142,7 @@ test('a schema that cannot say what it looks like is refused with the way out', 
   expect(valibot.message).toContain('parameters')
   const old = {
     '~standard': { version: 1, vendor: 'zod', validate: (value: unknown) => ({ value }) },
-  } as const
+  } as never
   expect(refusal(() => tool({ ...person, input: old, run: () => 1 })).message).toContain('zod to 4.2')
   class ZodObject {
     _def = {}
@@ -151,7 +151,52 @@ test('a schema that cannot say what it looks like is refused with the way out', 
   expect(refusal(() => tool({ ...person, input: ancient, run: () => 1 })).message).toContain('zod to 4.2')
   const date = z.object({ at: z.date() })
   expect(refusal(() => tool({ ...person, input: date, run: () => 1 })).message).toContain('Date cannot be')
+  // @ts-expect-error a tool takes an object
   expect(refusal(() => tool({ ...person, input: z.string(), run: () => 1 })).message).toContain('object')
+})
+
+test('the compiler finds a wrong option at that option, and knows the arguments', () => {
+  const input = z.object({ path: z.string(), depth: z.number().default(1) })
+  refusal(() =>
+    tool({
+      name: 'list',
+      description: '',
+      input,
+      // @ts-expect-error there is no such effect
+      effect: 'reads',
+      run: () => '',
+    }),
+  )
+  tool({
+    name: 'list',
+    description: '',
+    input,
+    resource: ({ depth }) => {
+      expectTypeOf(depth).toEqualTypeOf<number | undefined>()
+      return 'files'
+    },
+    run: args => expectTypeOf(args).toEqualTypeOf<{ path: string; depth: number }>(),
+  })
+  tool({
+    name: 'list',
+    description: '',
+    input,
+    // @ts-expect-error a word that is no option
+    efect: 'read',
+    run: () => '',
+  })
+  tool({
+    name: 'list',
+    description: '',
+    input: { type: 'object' },
+    run: args => expectTypeOf(args).toEqualTypeOf<JsonObject>(),
+  })
+  tool({
+    name: 'list',
+    description: '',
+    input: { type: 'object' },
+    run: ({ path }: { path: string }) => path,
+  })
 })
 
 test('a schema that answers with a promise of its own kind is waited for', async () => {

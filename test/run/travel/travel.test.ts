@@ -39,7 +39,7 @@ describe.each(['SQLite', 'PostgreSQL'])('on a second machine with the store alon
       worker('base', [runs('mkdir -p a/b; echo base > a/b/base.txt; chmod 750 a')]),
       start,
     )
-    const [left, right] = base.forks(['left', 'right']) as [Session, Session]
+    const [left, right] = base.forks(['left', 'right'])
     const ours = await one.run(worker('ours', [writes('ours.txt', 'ours\n')]), left)
     const theirs = await one.run(worker('theirs', [writes('a/b/base.txt', 'theirs\n')]), right)
     await one.close()
