@@ -1,7 +1,7 @@
 import { RathError } from '../base/errors.ts'
-import type { EntryName, Rows, StoreDriver, Touched } from './driver.ts'
+import { type EntryName, isRefusal, type Rows, type StoreDriver, type Touched } from './driver.ts'
 
-/** What an operation reads and writes. `decide` must throw before it changes the rows, if it throws. */
+/** What an operation reads and writes. When `decide` refuses with a RathError, what it has written before stays. */
 export interface Operation<T> {
   readonly sessions?: readonly string[]
   readonly runs?: readonly string[]
@@ -12,14 +12,10 @@ export interface Operation<T> {
   decide(rows: Rows): T
 }
 
-/** An operation whose caller is told something else than what was decided, or told it later. */
-export interface AnsweredOperation<T, A> extends Operation<T> {
-  /** Runs once, when what was decided is durable. */
-  answer(decided: T): A | Promise<A>
-}
-
 interface Waiting {
-  readonly operation: Operation<unknown> & Partial<AnsweredOperation<unknown, unknown>>
+  readonly operation: Operation<unknown>
+  /** Who asks again and again. */
+  readonly writer?: string
   resolve(value: unknown): void
   reject(error: unknown): void
 }
@@ -33,8 +29,8 @@ const longestTurnMs = 5
 /**
  * Group commit: operations that arrive while a transaction is running, or in the same turn of the event loop, share the
  * next transaction and with it one wait for the disk. One that seems to be alone is not made to wait for a turn to end: it is
- * committed as soon as the code that asked for it pauses. Each is acknowledged when its transaction is durable, and one that
- * is refused does not disturb the others.
+ * committed as soon as the code that asked for it pauses, and at once when the same writer asks again. Each is acknowledged when
+ * its transaction is durable, and one that is refused does not disturb the others.
  */
 export class Committer {
   readonly #driver: StoreDriver
@@ -42,6 +38,8 @@ export class Committer {
   #busy = false
   /** The last transaction had one operation only. */
   #alone = true
+  /** Whose operations were all of those of the last transaction. */
+  #writer: string | undefined
   /** When the first transaction of this turn of the event loop was asked for. */
   #turnBegan: number | undefined
   #nextTurn: Promise<void> | undefined
@@ -52,50 +50,30 @@ export class Committer {
     this.#driver = driver
   }
 
-  submit<T, A>(operation: AnsweredOperation<T, A>): Promise<A>
-  submit<T>(operation: Operation<T>): Promise<T>
-  submit(operation: Operation<unknown>): Promise<unknown> {
+  submit<T>(operation: Operation<T>, writer?: string): Promise<T> {
     if (this.#closed) return Promise.reject(closedError())
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ operation, resolve, reject })
+    return new Promise<unknown>((resolve, reject) => {
+      this.#waiting.push({ operation, resolve, reject, ...(writer !== undefined && { writer }) })
       if (this.#busy) return
       this.#busy = true
       if (this.#alone && this.#turnHasTime()) void soon.then(this.#flush)
       else setImmediate(this.#flush)
-    })
+    }) as Promise<T>
   }
 
   /**
-   * Operations that are done, in their order and behind whatever was accepted before, when this returns; only with a driver that never
-   * waits, which has nothing to prepare. Each is decided for itself, and `refused` hears of those that were not done.
+   * Commits an operation at once where nobody else would share its transaction: with a driver that never waits, or for a writer that has been
+   * alone. Returns nothing when it is done, and throws what is refused. With others about it is `submit`.
    */
-  commitNow(
-    operations: readonly Operation<unknown>[],
-    refused: (error: unknown, index: number) => void,
-  ): void {
+  write(operation: Operation<void>, writer: string): Promise<void> | undefined {
     if (this.#closed) throw closedError()
-    if (this.#waiting.length > 0) this.#flush()
-    this.#driver.commit(untold, rows => {
-      for (let i = 0; i < operations.length; i++) {
-        try {
-          operations[i]?.decide(rows)
-        } catch (error) {
-          refused(error, i)
-        }
-      }
-    })
-  }
-
-  /** Resolves in the next turn of the event loop when this one has taken long; until then nobody has to pause. */
-  pause(): Promise<void> | undefined {
-    if (this.#turnHasTime()) return undefined
-    this.#nextTurn ??= new Promise(resolve =>
-      setImmediate(() => {
-        this.#nextTurn = undefined
-        resolve()
-      }),
-    )
-    return this.#nextTurn
+    if (this.#driver.neverWaits) {
+      if (this.#waiting.length > 0) this.#flush()
+      this.#commitNow(operation)
+      return this.#pause()
+    }
+    const isAlone = !this.#busy && this.#writer === writer
+    return isAlone && this.#turnHasTime() ? this.#commitNow(operation) : this.submit(operation, writer)
   }
 
   /** Refuses new operations and waits for the accepted ones. */
@@ -109,10 +87,11 @@ export class Committer {
 
   readonly #flush = (): void => {
     while (this.#waiting.length > 0) {
-      this.#alone = this.#waiting.length === 1
-      const running = this.#alone
-        ? this.#commitOne(this.#waiting.pop() as Waiting)
-        : this.#commit(this.#nextBatch())
+      const batch = this.#nextBatch()
+      this.#alone = batch.length === 1
+      const writer = batch[0]?.writer
+      this.#writer = batch.every(each => each.writer === writer) ? writer : undefined
+      const running = this.#commit(batch)
       if (running) return void running.then(this.#flush)
     }
     this.#busy = false
@@ -121,6 +100,7 @@ export class Committer {
 
   /** Whoever comes back to a session that is deleted here has to wait: a driver would let the new one have what the old one left. */
   #nextBatch(): Waiting[] {
+    if (this.#waiting.length === 1) return this.#waiting.splice(0)
     const gone = new Set<string>()
     const isLate = ({ operation: { sessions = none, deletes } }: Waiting) => {
       if (!deletes) return gone.size > 0 && sessions.some(id => gone.has(id))
@@ -129,6 +109,18 @@ export class Committer {
     }
     const end = this.#waiting.slice(0, largestBatch).findIndex(isLate)
     return this.#waiting.splice(0, end < 0 ? largestBatch : end)
+  }
+
+  /** Resolves in the next turn of the event loop when this one has taken long; until then nobody has to pause. */
+  #pause(): Promise<void> | undefined {
+    if (this.#turnHasTime()) return undefined
+    this.#nextTurn ??= new Promise(resolve =>
+      setImmediate(() => {
+        this.#nextTurn = undefined
+        resolve()
+      }),
+    )
+    return this.#nextTurn
   }
 
   #turnHasTime(): boolean {
@@ -142,26 +134,22 @@ export class Committer {
     return now - this.#turnBegan < longestTurnMs
   }
 
-  /** The same as `#commit` for a batch of one, which is what most writers wait for. */
-  #commitOne({ operation, resolve, reject }: Waiting): Promise<void> | undefined {
-    let value: unknown
-    let refusal: { readonly error: unknown } | undefined
-    const settle = () => (refusal ? reject(refusal.error) : resolve(answerTo(operation, value)))
-    try {
-      const running = this.#driver.commit(touchedByOne(operation), rows => {
-        refusal = undefined
-        try {
-          value = operation.decide(rows)
-        } catch (error) {
-          refusal = { error }
-        }
-      })
-      if (running) return running.then(settle, reject)
-      settle()
-    } catch (error) {
-      reject(error)
+  #commitNow(operation: Operation<void>): Promise<void> | undefined {
+    let answer: Answer | undefined
+    const settle = () => {
+      if (answer && 'error' in answer) throw answer.error
     }
-    return undefined
+    const running = this.#driver.commit(touchedByOne(operation), rows => {
+      answer = this.#answer(operation, rows)
+    })
+    if (!running) {
+      settle()
+      return undefined
+    }
+    this.#busy = true
+    const done = running.then(settle)
+    done.then(this.#flush, this.#flush)
+    return done
   }
 
   /** Settles every operation of a batch; returns nothing when it has done so already, as it can with a driver that never waits. */
@@ -169,15 +157,15 @@ export class Committer {
     let answers: Answer[] = []
     const settle = () => {
       for (let i = 0; i < batch.length; i++) {
-        const { operation, resolve, reject } = batch[i] as Waiting
+        const { resolve, reject } = batch[i] as Waiting
         const answer = answers[i] as Answer
         if ('error' in answer) reject(answer.error)
-        else resolve(answerTo(operation, answer.value))
+        else resolve(answer.value)
       }
     }
     try {
-      const running = this.#driver.commit(touchedBy(batch.map(({ operation }) => operation)), rows => {
-        answers = batch.map(({ operation }) => answerOf(operation, rows))
+      const running = this.#driver.commit(touchedBy(batch), rows => {
+        answers = batch.map(({ operation }) => this.#answer(operation, rows))
       })
       if (running) return running.then(settle, error => this.#failed(batch, error))
     } catch (error) {
@@ -185,6 +173,16 @@ export class Committer {
     }
     settle()
     return undefined
+  }
+
+  /** What is thrown and is not a refusal fails the transaction, where that takes back what was changed. */
+  #answer(operation: Operation<unknown>, rows: Rows): Answer {
+    try {
+      return { value: operation.decide(rows) }
+    } catch (error) {
+      if (this.#driver.neverWaits || isRefusal(error)) return { error }
+      throw error
+    }
   }
 
   #failed(batch: readonly Waiting[], error: unknown): Promise<void> | undefined {
@@ -201,34 +199,20 @@ export class Committer {
   }
 }
 
-function answerTo(operation: Waiting['operation'], decided: unknown): unknown {
-  return operation.answer ? operation.answer(decided) : decided
-}
-
 type Answer = { readonly value: unknown } | { readonly error: unknown }
 
-function answerOf(operation: Operation<unknown>, rows: Rows): Answer {
-  try {
-    return { value: operation.decide(rows) }
-  } catch (error) {
-    return { error }
-  }
-}
-
 const none: readonly never[] = []
-
-const untold: Touched = { sessions: none, runs: none, entries: none }
 
 function touchedByOne({ sessions = none, runs = none, entries = none }: Operation<unknown>): Touched {
   return { sessions, runs, entries }
 }
 
-function touchedBy(operations: readonly Operation<unknown>[]): Touched {
-  if (operations.length === 1) return touchedByOne(operations[0] as Operation<unknown>)
+function touchedBy(batch: readonly Waiting[]): Touched {
+  if (batch.length === 1) return touchedByOne((batch[0] as Waiting).operation)
   const sessions = new Set<string>()
   const runs = new Set<string>()
   const entries: EntryName[] = []
-  for (const operation of operations) {
+  for (const { operation } of batch) {
     for (const id of operation.sessions ?? none) sessions.add(id)
     for (const id of operation.runs ?? none) runs.add(id)
     entries.push(...(operation.entries ?? none))

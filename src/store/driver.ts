@@ -1,22 +1,26 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import type { Digest } from '../base/digest.ts'
+import { RathError } from '../base/errors.ts'
 import type { ChunkKind } from '../session/chunk.ts'
-import type { GcReport, RunRow, RunStatus, SessionFilter, SessionRow } from './spec.ts'
+import type { GcReport, RunChange, RunRow, RunStatus, SessionFilter, SessionRow } from './spec.ts'
 
 /**
- * What a store needs from a database: rows in, rows out. All decisions (linking, fencing, redaction, what is a conflict) are
- * made by the shared code above; a driver loads the rows that a decision needs, locked, and applies what was decided in one transaction.
+ * What a store needs from a database: rows in, rows out. The shared code above makes the decisions (linking, fencing, redaction, what is a
+ * conflict) on the rows that a transaction shows it.
  */
 export interface StoreDriver {
   readonly url: string
   /**
-   * One transaction: loads what `touched` names into a unit of work, runs `decide` on it, and writes what it left there.
-   * Nobody else can change those rows in between. When `decide` throws, or the write fails, nothing happened. A session's
-   * head or a chunk's predecessor that is not stored fails it with `chunk-missing`: `put` then writes the chunks again.
+   * One transaction: runs `decide`, which reads and changes rows, and commits. Nobody else can change in between what it has read. When the
+   * write fails, or `decide` throws, nothing happened. A session's head or a chunk's predecessor that is not stored fails it with
+   * `chunk-missing`: `put` then writes the chunks again. `touched` names what `decide` will read, for a driver that cannot read while it decides.
    * A driver that does not have to wait may be done, or throw, at once: it then returns nothing.
    */
   commit(touched: Touched, decide: (rows: Rows) => void): Promise<void> | undefined
-  /** A commit never waits, and sharing one saves nothing: whoever writes need not wait either. It may not be told what is touched. */
+  /**
+   * A commit never waits, and sharing one saves nothing: whoever writes need not wait either. Such a driver may not be told what is touched, and
+   * need not take back what was changed before `decide` threw.
+   */
   readonly neverWaits?: boolean
 
   sessionRow(id: string): Promise<SessionRow | undefined>
@@ -137,152 +141,50 @@ export interface FoundRow {
   readonly session: string
 }
 
-/** Whether nothing about a run is new but how long its lease lasts: nobody who follows it has to know. */
-export function isRenewal(before: RunRow, after: RunRow): boolean {
-  const { status, owner, fence, output, data, cancel } = before
-  return (
-    status === after.status &&
-    owner === after.owner &&
-    fence === after.fence &&
-    output === after.output &&
-    data === after.data &&
-    cancel === after.cancel
-  )
+/** What a run writes, as rows. */
+export type RunRowWrite =
+  | { readonly kind: 'update'; readonly change: RunChange }
+  | ({ readonly kind: 'intend'; readonly entry: NewEntryRow } & Payloads)
+  | ({
+      readonly kind: 'conclude'
+      readonly key: string
+      readonly occurrence: number
+      readonly outcome: string
+      /** Only an entry of this kind. */
+      readonly of?: 'approval'
+    } & Payloads)
+  /** Keeps a session. Refused by what `keep` throws, which has then changed nothing. */
+  | { readonly kind: 'put'; readonly keep: (rows: Rows) => void }
+
+/** What of an entry lies out of line: blobs that come with it, and all that it keeps. */
+interface Payloads {
+  readonly payloads: readonly BlobRow[]
+  readonly keeps: readonly Digest[]
 }
 
-export function entryKey({ run, key, occurrence }: EntryName): string {
-  return `${run}\u0000${key}\u0000${occurrence}`
-}
-
-/** Where a unit has an entry. */
-interface EntrySlot {
-  row: EntryRow
-  isChanged: boolean
-}
+export type NewEntryRow = Pick<EntryRow, 'key' | 'occurrence' | 'kind' | 'request'>
 
 /** Rows as a decision sees and changes them; each sees what the ones before it in the same transaction did. */
 export interface Rows {
   /** Milliseconds since the epoch by the clock that all who use the store share. */
   readonly now: number
   session(id: string): SessionRow | undefined
-  setSession(row: SessionRow): void
+  /** Writes a session's row, and before it those of the chunks that are not stored yet: each follows the one before it. */
+  setSession(row: SessionRow, chunks: readonly ChunkRow[]): void
   deleteSession(id: string): void
   run(id: string): RunRow | undefined
   setRun(row: RunRow): void
-  entry(name: EntryName): EntryRow | undefined
-  setEntry(row: EntryRow): void
-  /** Those that are written before are passed over. */
-  addChunk(row: ChunkRow): void
+  /**
+   * The writes of whoever claimed a run with this fence: all are refused when the fence has been raised, or the run given back. With no fence,
+   * those of anybody. Otherwise each is kept or refused for itself, sessions first; returns the first refusal.
+   */
+  commitRun(run: string, fence: number | null, writes: readonly RunRowWrite[]): unknown
   addBlob(row: BlobRow): void
   /** With null the tag goes. */
   setTag(tag: string, session: string | null): void
 }
 
-/** A unit of work: what a transaction loaded, and what it is to write when all decisions are made. */
-export class Unit implements Rows {
-  readonly #sessions = new Map<string, SessionRow>()
-  readonly #runs = new Map<string, RunRow>()
-  /** By key alone: most are asked for once, and joining their names would cost more than comparing the rest. */
-  readonly #entries = new Map<string, EntrySlot[]>()
-  readonly changedSessions = new Set<string>()
-  readonly deletedSessions = new Set<string>()
-  readonly changedRuns = new Set<string>()
-  readonly changedEntries: EntrySlot[] = []
-  readonly chunks = new Map<Digest, ChunkRow>()
-  readonly blobs = new Map<Digest, BlobRow>()
-  /** Tags to set, or with null to remove. */
-  readonly tags = new Map<string, string | null>()
-
-  readonly now: number
-
-  constructor(loaded: {
-    sessions: Iterable<SessionRow>
-    runs: Iterable<RunRow>
-    entries: Iterable<EntryRow>
-    /** This machine's clock by default. */
-    now?: number
-  }) {
-    this.now = loaded.now ?? Date.now()
-    for (const row of loaded.sessions) this.#sessions.set(row.id, row)
-    for (const row of loaded.runs) this.#runs.set(row.id, row)
-    for (const row of loaded.entries) this.#addEntry(row)
-  }
-
-  session(id: string): SessionRow | undefined {
-    return this.#sessions.get(id)
-  }
-
-  setSession(row: SessionRow): void {
-    this.#sessions.set(row.id, row)
-    this.changedSessions.add(row.id)
-    this.deletedSessions.delete(row.id)
-  }
-
-  deleteSession(id: string): void {
-    this.#sessions.delete(id)
-    for (const [tag, session] of this.tags) if (session === id) this.tags.set(tag, null)
-    this.changedSessions.delete(id)
-    this.deletedSessions.add(id)
-  }
-
-  addChunk(row: ChunkRow): void {
-    if (!this.chunks.has(row.id)) this.chunks.set(row.id, row)
-  }
-
-  addBlob(row: BlobRow): void {
-    this.blobs.set(row.id, row)
-  }
-
-  setTag(tag: string, session: string | null): void {
-    this.tags.set(tag, session)
-  }
-
-  run(id: string): RunRow | undefined {
-    return this.#runs.get(id)
-  }
-
-  setRun(row: RunRow): void {
-    this.#runs.set(row.id, row)
-    this.changedRuns.add(row.id)
-  }
-
-  entry(name: EntryName): EntryRow | undefined {
-    return this.#slot(name)?.row
-  }
-
-  setEntry(row: EntryRow): void {
-    const slot = this.#slot(row) ?? this.#addEntry(row)
-    slot.row = row
-    if (slot.isChanged) return
-    slot.isChanged = true
-    this.changedEntries.push(slot)
-  }
-
-  #slot({ run, key, occurrence }: EntryName): EntrySlot | undefined {
-    const slots = this.#entries.get(key)
-    return slots?.find(({ row }) => row.occurrence === occurrence && row.run === run)
-  }
-
-  #addEntry(row: EntryRow): EntrySlot {
-    const slot = { row, isChanged: false }
-    const slots = this.#entries.get(row.key)
-    if (slots) slots.push(slot)
-    else this.#entries.set(row.key, [slot])
-    return slot
-  }
-
-  /** The rows to write, for a driver. */
-  get written(): { sessions: SessionRow[]; runs: RunRow[]; entries: EntryRow[] } {
-    return {
-      sessions: rowsOf(this.changedSessions, this.#sessions),
-      runs: rowsOf(this.changedRuns, this.#runs),
-      entries: this.changedEntries.map(({ row }) => row),
-    }
-  }
-}
-
-function rowsOf<T>(keys: ReadonlySet<string>, from: ReadonlyMap<string, T>): T[] {
-  const rows: T[] = []
-  for (const key of keys) rows.push(from.get(key) as T)
-  return rows
+/** A decision that was not taken. Anything else that is thrown takes the whole transaction with it. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof RathError && error.code !== 'chunk-missing'
 }

@@ -1,8 +1,132 @@
 import { RathError, show } from '../base/errors.ts'
 import type { Operation } from './commit.ts'
-import type { EntryName, EntryRow, Rows } from './driver.ts'
-import type { Encoded } from './encode.ts'
-import type { RunRow } from './spec.ts'
+import { type EntryName, type EntryRow, isRefusal, type Rows, type RunRowWrite } from './driver.ts'
+import type { RunChange, RunRow } from './spec.ts'
+
+/** Rows of a driver that looks at an entry before it changes it. */
+export interface RunTables extends Rows {
+  entry(name: EntryName): EntryRow | undefined
+  setEntry(row: EntryRow): void
+}
+
+/** `Rows.commitRun` for such a driver. */
+export function commitRun(
+  rows: RunTables,
+  id: string,
+  fence: number | null,
+  writes: readonly RunRowWrite[],
+): unknown {
+  let run = rows.run(id)
+  if (!isHeld(run, fence)) return notHeld(run, id, fence)
+  let refusal = keepSessions(rows, writes)
+  for (const write of writes) {
+    if (write.kind === 'put') continue
+    if (!isHeld(run, fence)) return refusal ?? notHeld(run, id, fence)
+    if (write.kind === 'update') {
+      run = changedRun(run, write.change, rows.now)
+      rows.setRun(run)
+      continue
+    }
+    const { key, occurrence } = write.kind === 'intend' ? write.entry : write
+    const name = { run: id, key, occurrence }
+    const entry = rows.entry(name)
+    if (write.kind === 'intend') {
+      if (entry) continue
+      rows.setEntry(newEntry(id, write, rows.now))
+    } else {
+      const refused = outcomeRefusal(name, entry, write)
+      refusal ??= refused
+      if (refused || entry === undefined) continue
+      const blobs = write.keeps.length === 0 ? entry.blobs : [...entry.blobs, ...write.keeps]
+      rows.setEntry({ ...entry, outcome: write.outcome, concludedAt: rows.now, blobs })
+    }
+    for (const payload of write.payloads) rows.addBlob(payload)
+  }
+  return refusal
+}
+
+/** Sessions come first: one that counts on chunks which are gone fails the transaction before anything else was changed. */
+export function keepSessions(rows: Rows, writes: readonly RunRowWrite[]): unknown {
+  let refusal: unknown
+  for (const write of writes) {
+    if (write.kind !== 'put') continue
+    try {
+      write.keep(rows)
+    } catch (error) {
+      if (!isRefusal(error)) throw error
+      refusal ??= error
+    }
+  }
+  return refusal
+}
+
+export function isHeld(run: RunRow | undefined, fence: number | null): run is RunRow {
+  return run !== undefined && (fence === null || (run.fence === fence && run.owner !== null))
+}
+
+export function notHeld(run: RunRow | undefined, id: string, fence: number | null): RathError {
+  if (run === undefined) return unknownRun(id)
+  return new RathError(
+    'run-fenced',
+    `Run ${id} is at fence ${run.fence}${run.owner === null ? ', held by nobody' : `, held by ${run.owner}`}; a writer with fence ${fence} may not write to it any more.`,
+    { data: { run: id, fence: run.fence, given: fence } },
+  )
+}
+
+export function changedRun(run: RunRow, change: RunChange, now: number): RunRow {
+  return {
+    ...run,
+    status: change.status ?? run.status,
+    output: change.output ?? run.output,
+    data: change.data ?? run.data,
+    ...(change.release && { owner: null, leaseUntil: 0 }),
+    updated: now,
+  }
+}
+
+/** Why an entry is not given this outcome; undefined when it is. */
+export function outcomeRefusal(
+  { run, key, occurrence }: EntryName,
+  entry: EntryRow | undefined,
+  { of }: Extract<RunRowWrite, { kind: 'conclude' }>,
+): RathError | undefined {
+  const conflict = (text: string) => new RathError('journal-conflict', text)
+  if (entry === undefined) {
+    return conflict(
+      `Run ${run} has no intent for ${show(key)}, occurrence ${occurrence}; write the intent first.`,
+    )
+  }
+  if (of !== undefined && entry.kind !== of) {
+    return conflict(
+      `The entry ${show(key)} of run ${run} is of kind ${entry.kind}; only an approval is decided.`,
+    )
+  }
+  if (entry.outcome === null) return undefined
+  return conflict(
+    `Run ${run} already has an outcome for ${show(key)}, occurrence ${occurrence}; it is final.`,
+  )
+}
+
+function newEntry(
+  run: string,
+  { entry, keeps: blobs }: Extract<RunRowWrite, { kind: 'intend' }>,
+  now: number,
+): EntryRow {
+  return { ...entry, run, outcome: null, intendedAt: now, concludedAt: null, blobs }
+}
+
+/** Whether nothing about a run is new but how long its lease lasts: nobody who follows it has to know. */
+export function isRenewal(before: RunRow, after: RunRow): boolean {
+  const { status, owner, fence, output, data, cancel } = before
+  return (
+    status === after.status &&
+    owner === after.owner &&
+    fence === after.fence &&
+    output === after.output &&
+    data === after.data &&
+    cancel === after.cancel
+  )
+}
 
 /** An operation that writes the row of a run as `decide` makes it. */
 export function changing(id: string, decide: (rows: Rows) => RunRow): Operation<RunRow> {
@@ -17,71 +141,10 @@ export function changing(id: string, decide: (rows: Rows) => RunRow): Operation<
   }
 }
 
-/** The operation that gives an entry its outcome; `check` throws when whoever asks may not. */
-export function concluding(
-  name: EntryName,
-  outcome: Encoded,
-  check: (rows: Rows, entry: EntryRow | undefined) => void,
-): Operation<EntryRow> {
-  const { run, key, occurrence } = name
-  return {
-    runs: [run],
-    entries: [name],
-    decide: rows => {
-      const entry = rows.entry(name)
-      check(rows, entry)
-      if (entry === undefined) {
-        throw new RathError(
-          'journal-conflict',
-          `Run ${run} has no intent for ${show(key)}, occurrence ${occurrence}; write the intent first.`,
-        )
-      }
-      if (entry.outcome !== null) {
-        throw new RathError(
-          'journal-conflict',
-          `Run ${run} already has an outcome for ${show(key)}, occurrence ${occurrence}; it is final.`,
-        )
-      }
-      addBlobs(rows, outcome)
-      const concluded = {
-        ...entry,
-        outcome: outcome.text,
-        concludedAt: rows.now,
-        blobs: outcome.keeps.length === 0 ? entry.blobs : [...entry.blobs, ...outcome.keeps],
-      }
-      rows.setEntry(concluded)
-      return concluded
-    },
-  }
-}
-
 export function heldRun(rows: Rows, id: string, fence: number): RunRow {
-  const run = rows.run(id) ?? missing(id)
-  if (run.fence === fence && run.owner !== null) return run
-  throw new RathError(
-    'run-fenced',
-    `Run ${id} is at fence ${run.fence}${run.owner === null ? ', held by nobody' : `, held by ${run.owner}`}; a writer with fence ${fence} may not write to it any more.`,
-    { data: { run: id, fence: run.fence, given: fence } },
-  )
-}
-
-export function newRow(name: EntryName, kind: string, request: Encoded, now: number): EntryRow {
-  const { run, key, occurrence } = name
-  return {
-    run,
-    key,
-    occurrence,
-    kind,
-    request: request.text,
-    outcome: null,
-    intendedAt: now,
-    concludedAt: null,
-    blobs: request.keeps,
-  }
-}
-
-export function addBlobs(rows: Rows, { blobs }: Encoded): void {
-  for (const blob of blobs) rows.addBlob(blob)
+  const run = rows.run(id)
+  if (isHeld(run, fence)) return run
+  throw notHeld(run, id, fence)
 }
 
 export function entryName(run: string, { key, occurrence }: Omit<EntryName, 'run'>): EntryName {

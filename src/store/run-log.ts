@@ -1,22 +1,13 @@
 import { RathError } from '../base/errors.ts'
 import { isJson, type JsonObject, toJson } from '../base/json.ts'
+import type { Session } from '../session/session.ts'
 import type { Committer, Operation } from './commit.ts'
-import type { EntryName, StoreDriver } from './driver.ts'
+import type { EntryName, RunRowWrite, StoreDriver } from './driver.ts'
 import { type Encoded, encode, encodeWritten } from './encode.ts'
 import type { Redactor } from './redact.ts'
-import {
-  addBlobs,
-  changing,
-  checkLease,
-  checkName,
-  checkStatus,
-  concluding,
-  entryName,
-  heldRun,
-  newRow,
-} from './run-decisions.ts'
+import { changing, checkLease, checkName, checkStatus, entryName, heldRun } from './run-decisions.ts'
 import type { Keeping, Sessions } from './sessions.ts'
-import type { NewEntry, RunChange, RunLog, RunRow, RunWrite } from './spec.ts'
+import type { RunChange, RunLog, RunRow, RunWrite } from './spec.ts'
 
 /** What a log writes through. */
 export interface LogParts {
@@ -24,6 +15,14 @@ export interface LogParts {
   readonly committer: Committer
   readonly redactor: Redactor
   readonly sessions: Sessions
+}
+
+/** What one append writes: its values are written as text already, so that nobody can change them while it waits. */
+interface Batch {
+  readonly opening: readonly Operation<unknown>[]
+  readonly sessions: readonly Session[]
+  readonly writes: readonly RunRowWrite[]
+  readonly entries: readonly EntryName[]
 }
 
 /** The one writer of a run. The fence is checked in the transaction that writes, so an owner that was replaced writes nothing. */
@@ -34,6 +33,8 @@ export class Log implements RunLog {
   /** What the run begins with, until it goes with the first write. */
   #opening: readonly Operation<unknown>[]
   readonly #writing = new Set<Promise<void>>()
+  /** An append that has to ask the store something first; what follows goes behind it. */
+  #asking: Promise<void> | undefined
   #refusal: { readonly error: unknown } | undefined
 
   constructor(run: string, fence: number, opening: readonly Operation<unknown>[], parts: LogParts) {
@@ -44,11 +45,9 @@ export class Log implements RunLog {
   }
 
   append(writes: readonly RunWrite[]): Promise<void> | undefined {
-    const opening = this.#opening
-    this.#opening = []
-    const written = this.#parts.driver.neverWaits
-      ? this.#appendNow(opening, writes)
-      : this.#appendEach(opening, writes)
+    const batch = this.#batchOf(writes)
+    this.#opening = none
+    const written = this.#asking ? this.#appendBehind(this.#asking, batch) : this.#append(batch)
     return written && this.#tracked(written)
   }
 
@@ -84,100 +83,98 @@ export class Log implements RunLog {
     return tracked
   }
 
-  /** With a driver that never waits, everything is done when this returns; what is refused is thrown. */
-  #appendNow(opening: readonly Operation<unknown>[], writes: readonly RunWrite[]): Promise<void> | undefined {
-    const { committer } = this.#parts
-    const operations: (Operation<unknown> | Keeping)[] = [...opening]
-    for (const write of writes) {
-      const operation = this.#operation(write)
-      // A session of which nothing is known in this process: what the store has of it must be looked up first.
-      if (operation === undefined) return this.#appendEach(opening, writes)
-      operations.push(operation)
-    }
-    /** Places of sessions that count on chunks which are gone: collected, although this process remembers them as stored. */
-    const lacking = new Set<number>()
-    let refusal: { readonly error: unknown } | undefined
-    committer.commitNow(operations, (error, i) => {
-      if (error instanceof RathError && error.code === 'chunk-missing') lacking.add(i)
-      else refusal ??= { error }
+  async #appendBehind(before: Promise<void>, batch: Batch): Promise<void> {
+    await before
+    await this.#append(batch)
+  }
+
+  #append(batch: Batch): Promise<void> | undefined {
+    const keepings = batch.sessions.map(session => this.#parts.sessions.keeping(session))
+    if (!keepings.some(keeping => keeping instanceof Promise))
+      return this.#commit(batch, keepings as readonly Keeping[])
+    const appending = Promise.all(keepings).then(known => this.#commit(batch, known))
+    const asking = appending.then(ignore, ignore).then(() => {
+      if (this.#asking === asking) this.#asking = undefined
     })
-    if (refusal) throw refusal.error
-    let waits = committer.pause()
-    for (let i = 0; i < operations.length; i++) {
-      const left = lacking.has(i)
-        ? this.#appendEach([], [writes[i - opening.length] as RunWrite])
-        : (operations[i] as Partial<Keeping>).committed?.()
-      if (left) waits = waits ? Promise.all([waits, left]).then(() => {}) : left
-    }
-    return waits
+    this.#asking = asking
+    return appending
   }
 
-  /** All are asked for in one turn, and so share a transaction. */
-  async #appendEach(opening: readonly Operation<unknown>[], writes: readonly RunWrite[]): Promise<void> {
-    await Promise.all([
-      ...opening.map(operation => this.#parts.committer.submit(operation)),
-      ...writes.map(write => this.#appendOne(write)),
-    ])
-  }
-
-  async #appendOne(write: RunWrite): Promise<unknown> {
-    if (write.kind === 'put') return this.#parts.sessions.put(write.session)
-    return this.#parts.committer.submit(this.#operation(write) as Operation<unknown>)
-  }
-
-  #operation(write: RunWrite): Operation<unknown> | Keeping | undefined {
-    switch (write.kind) {
-      case 'put':
-        return this.#parts.sessions.keeping(write.session)
-      case 'update':
-        return this.#updating(write.change)
-      case 'intend':
-        return this.#intending(write.entry)
-      case 'conclude': {
-        const outcome = this.#encoded(write.outcome, 'outcome')
-        return concluding(
-          entryName(this.run, write),
-          outcome,
-          rows => void heldRun(rows, this.run, this.fence),
-        )
-      }
+  #commit(batch: Batch, keepings: readonly Keeping[]): Promise<void> | undefined {
+    try {
+      const running = this.#parts.committer.write(this.#operation(batch, keepings), this.run)
+      return running
+        ? running.then(
+            () => committed(keepings),
+            error => this.#failed(error, batch),
+          )
+        : committed(keepings)
+    } catch (error) {
+      return this.#failed(error, batch)
     }
   }
 
-  #updating(change: RunChange): Operation<RunRow> {
-    checkStatus(change.status)
-    if (change.output !== undefined) checkName(change.output, 'The output of a run')
-    const data =
-      change.data === undefined
-        ? undefined
-        : (this.#parts.redactor.json(toJson(change.data, 'data')) as JsonObject)
-    return changing(this.run, rows => {
-      const run = heldRun(rows, this.run, this.fence)
-      return {
-        ...run,
-        status: change.status ?? run.status,
-        output: change.output ?? run.output,
-        data: data ?? run.data,
-        ...(change.release && { owner: null, leaseUntil: 0 }),
-        updated: rows.now,
-      }
+  /** The chunks that a session counts on may have been collected, although this process remembers them as stored. */
+  #failed(error: unknown, batch: Batch): Promise<void> {
+    if (!(error instanceof RathError) || error.code !== 'chunk-missing') throw error
+    const { sessions, committer, driver } = this.#parts
+    sessions.forget()
+    // A driver that never waits has not taken back that the run was begun.
+    const again = driver.neverWaits ? { ...batch, opening: none } : batch
+    return sessions.attempt(async () => {
+      const keepings = await Promise.all(batch.sessions.map(session => sessions.keeping(session)))
+      await committer.write(this.#operation(again, keepings), this.run)
+      await committed(keepings)
     })
   }
 
-  #intending(entry: NewEntry): Operation<void> {
-    checkName(entry.kind, 'The kind of an effect')
-    const name: EntryName = entryName(this.run, entry)
-    const request = this.#encoded(entry.request, 'request')
+  #operation({ opening, writes, entries }: Batch, keepings: readonly Keeping[]): Operation<void> {
+    const all: readonly RunRowWrite[] =
+      keepings.length === 0
+        ? writes
+        : [...keepings.map(({ keep }) => ({ kind: 'put', keep }) as const), ...writes]
     return {
+      sessions: keepings.map(({ session }) => session),
       runs: [this.run],
-      entries: [name],
+      entries,
       decide: rows => {
-        heldRun(rows, this.run, this.fence)
-        if (rows.entry(name)) return
-        addBlobs(rows, request)
-        rows.setEntry(newRow(name, entry.kind, request, rows.now))
+        for (const operation of opening) operation.decide(rows)
+        const refusal = rows.commitRun(this.run, this.fence, all)
+        if (refusal) throw refusal
       },
     }
+  }
+
+  #batchOf(given: readonly RunWrite[]): Batch {
+    const sessions: Session[] = []
+    const writes: RunRowWrite[] = []
+    const entries: EntryName[] = []
+    for (const write of given) {
+      if (write.kind === 'put') {
+        sessions.push(write.session)
+      } else if (write.kind === 'update') {
+        writes.push({ kind: 'update', change: this.#changeOf(write.change) })
+      } else if (write.kind === 'intend') {
+        const { key, occurrence, kind } = write.entry
+        checkName(kind, 'The kind of an effect')
+        entries.push(entryName(this.run, write.entry))
+        const { text: request, blobs: payloads, keeps } = this.#encoded(write.entry.request, 'request')
+        writes.push({ kind: 'intend', entry: { key, occurrence, kind, request }, payloads, keeps })
+      } else {
+        const { key, occurrence } = write
+        entries.push(entryName(this.run, write))
+        const { text: outcome, blobs: payloads, keeps } = this.#encoded(write.outcome, 'outcome')
+        writes.push({ kind: 'conclude', key, occurrence, outcome, payloads, keeps })
+      }
+    }
+    return { opening: this.#opening, sessions, writes, entries }
+  }
+
+  #changeOf(change: RunChange): RunChange {
+    checkStatus(change.status)
+    if (change.output !== undefined) checkName(change.output, 'The output of a run')
+    if (change.data === undefined) return change
+    return { ...change, data: this.#parts.redactor.json(toJson(change.data, 'data')) as JsonObject }
   }
 
   /** As it is written. That is done before this returns: nobody can change the value meanwhile, so it needs no copy. */
@@ -187,4 +184,18 @@ export class Log implements RunLog {
     const clean = this.#parts.redactor.json(plain, text)
     return clean === plain ? encodeWritten(plain, text) : encode(clean)
   }
+}
+
+const none: readonly never[] = []
+
+function ignore(): void {}
+
+/** What is left to do when sessions are kept. */
+function committed(keepings: readonly Keeping[]): Promise<void> | undefined {
+  let left: Promise<void> | undefined
+  for (const keeping of keepings) {
+    const more = keeping.committed()
+    if (more) left = left ? Promise.all([left, more]).then(ignore) : more
+  }
+  return left
 }

@@ -12,7 +12,6 @@ import {
   checkLease,
   checkName,
   checkStatus,
-  concluding,
   entryName,
   missing,
   unknownRun,
@@ -162,20 +161,28 @@ export class Runs implements RunStore {
 
   async decide(id: string, key: string, occurrence: number, outcome: Json): Promise<JournalEntry> {
     const name = entryName(id, { key, occurrence })
-    const clean = this.#clean(outcome, 'outcome')
-    const decided = concluding(name, encode(clean), (rows, entry) => {
-      const run = rows.run(id) ?? missing(id)
-      if (entry === undefined || entry.kind === 'approval') {
-        if (entry?.outcome === null && run.queue && run.status === 'waiting' && run.owner === null)
+    const { text, blobs: payloads, keeps } = encode(this.#clean(outcome, 'outcome'))
+    const approved = {
+      kind: 'conclude',
+      key,
+      occurrence,
+      outcome: text,
+      payloads,
+      keeps,
+      of: 'approval',
+    } as const
+    await this.#committer.submit({
+      runs: [id],
+      entries: [name],
+      decide: rows => {
+        const refusal = rows.commitRun(id, null, [approved])
+        if (refusal) throw refusal
+        const run = rows.run(id) ?? missing(id)
+        if (run.queue && run.status === 'waiting' && run.owner === null)
           rows.setRun({ ...run, status: 'queued', updated: rows.now })
-        return
-      }
-      throw new RathError(
-        'journal-conflict',
-        `The entry ${show(key)} of run ${id} is of kind ${entry.kind}; only an approval is decided.`,
-      )
+      },
     })
-    return this.#read(await this.#committer.submit(decided), clean)
+    return (await this.entry(id, key, occurrence)) as JournalEntry
   }
 
   async entry(id: string, key: string, occurrence: number): Promise<JournalEntry | undefined> {
@@ -194,10 +201,9 @@ export class Runs implements RunStore {
     return this.#redactor.json(toJson(value, name))
   }
 
-  /** `written` is the outcome where it need not be read. */
-  async #read(row: EntryRow, written?: Json): Promise<JournalEntry> {
-    const texts = row.outcome === null || written !== undefined ? [row.request] : [row.request, row.outcome]
-    const [request, outcome = written] = await decodeAll(texts, ids => this.#driver.blobs(ids))
+  async #read(row: EntryRow): Promise<JournalEntry> {
+    const texts = row.outcome === null ? [row.request] : [row.request, row.outcome]
+    const [request, outcome] = await decodeAll(texts, ids => this.#driver.blobs(ids))
     const { run, key, occurrence, kind, intendedAt, concludedAt } = row
     return {
       run,

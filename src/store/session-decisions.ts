@@ -19,9 +19,8 @@ export function keep(value: SessionValue, rows: readonly EncodedChunk[], tag: st
     if (kept && !longer && !extendsKept(kept, tip)) throw conflict(kept, value)
     if (longer) return longer
     if (kept?.head !== head) {
-      add(rows, into)
       const now = Date.now()
-      into.setSession({
+      const row = {
         id,
         head,
         length: lengthOf(tip),
@@ -30,7 +29,8 @@ export function keep(value: SessionValue, rows: readonly EncodedChunk[], tag: st
         created: kept?.created ?? now,
         updated: now,
         tags: kept?.tags ?? [],
-      })
+      }
+      write(row, rows, into)
     }
     if (tag !== undefined) into.setTag(tag, id)
     return undefined
@@ -63,18 +63,18 @@ export function extend(id: string, bodies: readonly ChunkBody[], after: Digest |
       rows[i] = encodeChunk(placed, { id: next, index: length++, previous: head, session: id }, text)
       head = next
     }
-    add(rows, into)
     const row = { ...kept, head, length, updated: at }
-    into.setSession(row)
+    write(row, rows, into)
     return row
   }
 }
 
-function add(rows: readonly EncodedChunk[], into: Rows): void {
-  for (const { row, blobs } of rows) {
-    into.addChunk(row)
-    for (const blob of blobs) into.addBlob(blob)
-  }
+function write(row: SessionRow, chunks: readonly EncodedChunk[], into: Rows): void {
+  into.setSession(
+    row,
+    chunks.map(chunk => chunk.row),
+  )
+  for (const { blobs } of chunks) for (const blob of blobs) into.addBlob(blob)
 }
 
 export function conflict(kept: SessionRow, value: SessionValue): RathError {

@@ -9,9 +9,9 @@ import { type Session, sessionOf, valueFrom } from '../session/session.ts'
 import { anchored } from '../session/summary.ts'
 import type { SessionValue } from '../session/value.ts'
 import { ChainLoader } from './chain-loader.ts'
-import { ChainWriter } from './chain-writer.ts'
-import type { Committer, Operation } from './commit.ts'
-import type { StoreDriver } from './driver.ts'
+import { ChainWriter, type EncodedChunk } from './chain-writer.ts'
+import type { Committer } from './commit.ts'
+import type { Rows, StoreDriver } from './driver.ts'
 import { decodeAll } from './encode.ts'
 import { Follower } from './follow.ts'
 import { checkId, checkTag, resolveName } from './names.ts'
@@ -34,8 +34,11 @@ import type {
 /** Several collections in a row may each take what a put counted on; a store that has truly lost chunks must not loop. */
 const mostAttempts = 5
 
-/** An operation that keeps a session. Once it is committed, there may be something left to look at. */
-export interface Keeping extends Operation<void> {
+/** How a session is kept, with what of it the store is believed to have. */
+export interface Keeping {
+  readonly session: string
+  keep(rows: Rows): void
+  /** Once that is durable: there may be something left to look at. Does nothing when it was refused. */
   committed(): Promise<void> | undefined
 }
 
@@ -72,88 +75,90 @@ export class Sessions implements SessionStore {
     const given = valueFrom(session)
     checkId(given.id)
     const value = this.#redacted(given)
+    await this.attempt(async () => {
+      const keeping = this.#keeping(value, tag)
+      // Without a pause where none is needed: what is put before something else is then committed with it.
+      const { keep, committed } = keeping instanceof Promise ? await keeping : keeping
+      await this.#committer.submit({ sessions: [value.id], decide: keep })
+      await committed()
+    })
+    return value === given ? session : sessionOf(value)
+  }
+
+  /** At once, unless the store has to be asked what it has of the session. */
+  keeping(session: Session): Keeping | Promise<Keeping> {
+    const given = valueFrom(session)
+    checkId(given.id)
+    return this.#keeping(this.#redacted(given), undefined)
+  }
+
+  /** Runs `work` again when another process has collected chunks that this one remembered as stored: it then writes them. */
+  async attempt(work: () => Promise<void>): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
-        await this.#keep(value, tag)
-        return value === given ? session : sessionOf(value)
+        return await work()
       } catch (error) {
         const collected = error instanceof RathError && error.code === 'chunk-missing'
         if (!collected || attempt === mostAttempts) throw error
-        // Another process collected chunks that this one remembered as stored: look again, and write them.
-        this.#writer.forget()
+        this.forget()
       }
     }
   }
 
-  /** The operation that keeps a session; undefined when the store has to be asked first what it has of it. */
-  keeping(session: Session): Keeping | undefined {
-    const given = valueFrom(session)
-    checkId(given.id)
-    const value = this.#redacted(given)
-    const rows = this.#writer.missing(value.tip, value.id)
-    if (rows instanceof Promise) return undefined
-    const decide = keep(value, rows, undefined)
-    let longer: SessionRow | undefined
+  /** Trusts no memory of what is stored. */
+  forget(): void {
+    this.#writer.forget()
+  }
+
+  #keeping(value: SessionValue, tag: string | undefined): Keeping | Promise<Keeping> {
+    const missing = this.#writer.missing(value.tip, value.id)
+    return missing instanceof Promise
+      ? missing.then(rows => this.#keepingOf(value, rows, tag))
+      : this.#keepingOf(value, missing, tag)
+  }
+
+  #keepingOf(value: SessionValue, rows: readonly EncodedChunk[], tag: string | undefined): Keeping {
+    const decide = keep(value, rows, tag)
+    let kept: { readonly longer: SessionRow | undefined } | undefined
     return {
-      sessions: [value.id],
-      decide: rows => {
-        longer = decide(rows)
+      session: value.id,
+      keep: into => {
+        kept = undefined
+        kept = { longer: decide(into) }
       },
       committed: () => {
-        if (longer) return this.#checkExtendedFrom(longer, value)
+        if (kept === undefined) return undefined
+        if (kept.longer) return this.#keptBefore(kept.longer, value, tag)
         this.#writer.stored(value.tip)
         return undefined
       },
     }
   }
 
-  async #keep(value: SessionValue, tag: string | undefined): Promise<void> {
-    const missing = this.#writer.missing(value.tip, value.id)
-    // Without a pause where none is needed: what is put before something else is then committed with it.
-    const rows = missing instanceof Promise ? await missing : missing
-    const longer = await this.#committer.submit({ sessions: [value.id], decide: keep(value, rows, tag) })
-    if (longer) {
-      await this.#checkExtendedFrom(longer, value)
-      if (tag !== undefined) await this.tag(value.id, tag)
-    }
+  async #keptBefore(longer: SessionRow, value: SessionValue, tag: string | undefined): Promise<void> {
+    await this.#checkExtendedFrom(longer, value)
+    if (tag !== undefined) await this.tag(value.id, tag)
     this.#writer.stored(value.tip)
   }
 
-  append(
+  async append(
     id: string,
     chunks: readonly ChunkInput[],
-    options: { readonly after?: Digest } = {},
+    { after }: { readonly after?: Digest } = {},
   ): Promise<SessionRow> {
     checkId(id)
     if (!Array.isArray(chunks)) {
       throw new RathError('invalid-argument', `append takes a list of chunks, not ${show(chunks)}.`)
     }
     const at = Date.now()
-    const bodies = new Array<ChunkBody>(chunks.length)
-    let summarises = false
-    for (let i = 0; i < chunks.length; i++) {
-      const body = parseChunk(chunks[i], at, chunks.length === 1 ? 'chunk' : `chunk ${i}`)
-      if (body.kind === 'compress') summarises = true
-      bodies[i] = body
-    }
-    const { after } = options
-    // Without a pause where none is needed, and without a promise more: most appends are waited for one by one.
-    if (!summarises) return this.#append(id, bodies, after, at)
-    return this.#anchored(id, bodies).then(anchored => this.#append(id, anchored, after, at))
-  }
-
-  #append(
-    id: string,
-    bodies: readonly ChunkBody[],
-    after: Digest | undefined,
-    at: number,
-  ): Promise<SessionRow> {
+    const given = chunks.map((chunk, i) =>
+      parseChunk(chunk, at, chunks.length === 1 ? 'chunk' : `chunk ${i}`),
+    )
+    // Without a pause where none is needed: what is asked for together is committed together.
+    const bodies = given.some(({ kind }) => kind === 'compress') ? await this.#anchored(id, given) : given
     const clean = this.#redactor.isIdle ? bodies : bodies.map(body => this.#redactor.chunk(body))
-    return this.#committer.submit({
-      sessions: [id],
-      decide: extend(id, clean, after, at),
-      answer: row => row ?? unknown(this.#driver, id),
-    })
+    const row = await this.#committer.submit({ sessions: [id], decide: extend(id, clean, after, at) })
+    return row ?? unknown(this.#driver, id)
   }
 
   async get(name: string): Promise<Session> {

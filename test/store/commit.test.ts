@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest'
 import { RathError } from '../../src/base/errors.ts'
 import { Committer } from '../../src/store/commit.ts'
-import { type StoreDriver, type Touched, Unit } from '../../src/store/driver.ts'
+import type { Rows, StoreDriver, Touched } from '../../src/store/driver.ts'
+
+/** Nothing here looks at rows. */
+const noRows = {} as Rows
 
 /** A driver that only commits, and lets each transaction wait until it is told how to end. */
 function slowDriver() {
@@ -9,7 +12,7 @@ function slowDriver() {
   const begun: (() => void)[] = []
   const driver: Pick<StoreDriver, 'commit'> = {
     async commit(touched, decide) {
-      decide(new Unit({ sessions: [], runs: [], entries: [] }))
+      decide(noRows)
       await new Promise<void>((resolve, reject) => {
         transactions.push({ touched, end: error => (error ? reject(error) : resolve()) })
         begun.shift()?.()
@@ -27,7 +30,7 @@ function slowDriver() {
 const returns = <T>(value: T) => ({ decide: () => value })
 const refuses = (text: string) => ({
   decide(): never {
-    throw new Error(text)
+    throw new RathError('session-conflict', text)
   },
 })
 
@@ -135,13 +138,14 @@ test('closing waits for what was accepted and refuses what comes after', async (
   expect(order).toEqual(['accepted', 'closed'])
 })
 
-/** A driver that is done at once. */
-function quickDriver() {
+/** A driver that is done at once; with `waits: false` one that never waits. */
+function quickDriver({ waits = true } = {}) {
   const sizes: number[] = []
-  const driver: Pick<StoreDriver, 'commit'> = {
+  const driver: Pick<StoreDriver, 'commit' | 'neverWaits'> = {
+    neverWaits: !waits,
     commit({ sessions }, decide) {
       sizes.push([...sessions].length)
-      decide(new Unit({ sessions: [], runs: [], entries: [] }))
+      decide(noRows)
       return undefined
     },
   }
@@ -183,32 +187,82 @@ test('a writer that awaits each operation lets the event loop go on', async () =
   expect(turned).toBe(true)
 })
 
-test('what is committed now goes behind what was accepted before, and one that is refused does not disturb the others', async () => {
-  const { committer } = quickDriver()
+const nothing = { decide: () => {} }
+
+test('what a driver that never waits writes goes behind what was accepted before, and is done when it returns', async () => {
+  const { committer } = quickDriver({ waits: false })
   const order: string[] = []
   const says = (text: string) => ({ decide: () => void order.push(text) })
   const before = committer.submit(says('before'))
-  const refused: unknown[] = []
-  committer.commitNow([says('first'), refuses('no'), says('last')], (error, i) =>
-    refused.push([String(error), i]),
-  )
-  expect(refused).toEqual([[expect.stringContaining('no'), 1]])
+  committer.write(says('first'), 'a')
+  expect(() => committer.write(refuses('no'), 'a')).toThrow('no')
+  committer.write(says('last'), 'b')
   expect(order).toEqual(['before', 'first', 'last'])
   await before
 })
 
 test('a writer that never waits is told to pause when the turn of the event loop gets long', async () => {
-  const { committer } = quickDriver()
+  const { committer } = quickDriver({ waits: false })
   let turned = false
   setImmediate(() => {
     turned = true
   })
   for (let i = 0; i < 10_000_000 && !turned; i++) {
-    committer.commitNow([returns(1)], error => expect.unreachable(String(error)))
-    const pause = committer.pause()
+    const pause = committer.write(nothing, 'a')
     if (pause) await pause
   }
   expect(turned).toBe(true)
+})
+
+test('a writer that has been alone is done at once, and one among others shares their transaction', async () => {
+  const { committer, sizes } = quickDriver()
+  const write = (writer: string) => committer.write({ ...nothing, sessions: [writer] }, writer)
+  const all = (...writers: string[]) => Promise.all(writers.map(writer => write(writer)))
+  expect(write('a')).toBeInstanceOf(Promise)
+  // Where the turn has taken long, a writer pauses, and it is done at once in one of the next.
+  let writing = write('a')
+  for (let turn = 0; turn < 1000 && writing; turn++) {
+    await writing
+    await new Promise(resolve => setImmediate(resolve))
+    writing = write('a')
+  }
+  expect(writing).toBeUndefined()
+  sizes.length = 0
+  await all('b', 'c', 'a')
+  await all('a', 'b', 'c')
+  expect(sizes).toEqual([3, 3])
+})
+
+test('what arrives while the transaction of a lone writer runs waits for it', async () => {
+  const { committer, transaction } = slowDriver()
+  const write = () => committer.write(nothing, 'a')
+  const first = write()
+  ;(await transaction(0)).end()
+  await first
+  await new Promise(resolve => setImmediate(resolve))
+  const second = write()
+  const { end } = await transaction(1)
+  const third = committer.submit(returns('third'))
+  const closed = committer.close()
+  end()
+  await second
+  ;(await transaction(2)).end()
+  expect(await third).toBe('third')
+  await closed
+})
+
+test('what is thrown and is not a refusal fails the whole transaction', async () => {
+  const { committer } = quickDriver()
+  const breaks = {
+    decide(): never {
+      throw new Error('the disk')
+    },
+  }
+  const results = await Promise.allSettled([returns(1), breaks].map(each => committer.submit(each)))
+  expect(results).toMatchObject([
+    { status: 'rejected', reason: { message: 'the disk' } },
+    { status: 'rejected', reason: { message: 'the disk' } },
+  ])
 })
 
 test('a driver that throws at once rejects its operations, and the next goes on', async () => {
@@ -217,7 +271,7 @@ test('a driver that throws at once rejects its operations, and the next goes on'
     commit(_, decide) {
       const error = answers.shift()
       if (error) throw error
-      decide(new Unit({ sessions: [], runs: [], entries: [] }))
+      decide(noRows)
       return undefined
     },
   }

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { RathError } from '../../src/base/errors.ts'
-import { shownAddress } from '../../src/store/drivers/postgres/address.ts'
-import { toConnectError, toStoreError } from '../../src/store/drivers/postgres/errors.ts'
+import { shownAddress, toConnectError, toStoreError } from '../../src/store/drivers/postgres/errors.ts'
 
 const url = 'postgres://u@h/d'
 

@@ -53,7 +53,7 @@ test('two stores that create one id at once do not both believe they were first'
           found[i] = unit.session(id)
           const lineage = Session.create('empty').lineage
           const made = { id, head: null, length: 0, branch: '', lineage, created: i, updated: i, tags: [] }
-          if (!found[i]) unit.setSession(made)
+          if (!found[i]) unit.setSession(made, [])
         }),
       ),
     )
@@ -286,8 +286,8 @@ test('a chunk whose predecessor is not stored is refused, and nothing of its bat
   const head = 'b'.repeat(64)
   const commit = driver.commit({ sessions: ['s'], runs: ['r'], entries: [] }, rows => {
     const chunk = { id: head, previous, index: 1, kind: 'user', body: '{}', blobs: [], session: 's' } as const
-    rows.addChunk(chunk)
-    rows.setSession({ id: 's', head, length: 2, branch: '', lineage, created: 1, updated: 1, tags: [] })
+    const row = { id: 's', head, length: 2, branch: '', lineage, created: 1, updated: 1, tags: [] }
+    rows.setSession(row, [chunk])
   })
   expect((await refusalOf(commit as Promise<void>)).code).toBe('chunk-missing')
   expect(await driver.sessionRow('s')).toBeUndefined()

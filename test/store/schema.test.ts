@@ -76,3 +76,17 @@ test('a process that has an older format open can neither write nor collect once
   migrate(db, 'store')
   for (const sql of statements) expect(() => db.prepare(sql), sql).toThrow(/no (such )?column/)
 })
+
+test('a process that has format 3 open can add nothing to a tail, fold it or collect once another brought the store forward', () => {
+  const db = new DatabaseSync(':memory:')
+  migrate(db, 'store', migrations.slice(0, 3))
+  const statements = [
+    'INSERT INTO chunk (n, id, previous, position, session, at, body) VALUES (?, unhex(?), ?, ?, ?, ?, ?)',
+    'INSERT OR IGNORE INTO digest SELECT id, n FROM chunk WHERE session > 0 ORDER BY id',
+    'SELECT head FROM session WHERE head IS NOT NULL UNION SELECT n FROM chunk WHERE at >= ?',
+  ]
+  for (const sql of statements) expect(() => db.prepare(sql)).not.toThrow()
+  migrate(db, 'store')
+  for (const sql of statements)
+    expect(() => db.prepare(sql), sql).toThrow(/no (such )?(column|table)|no column/)
+})

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import { expect, onTestFinished, test } from 'vitest'
+import { DatabaseSync, StatementSync } from 'node:sqlite'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { Session } from '../../src/session/session.ts'
 import { sqliteDriver } from '../../src/store/drivers/sqlite/driver.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -104,4 +104,33 @@ test('a decision that only reads a session sees that another connection deleted 
   await other.sessions.delete(id)
   await look()
   expect(lengths.at(-1)).toBe(undefined)
+})
+
+test('a run that goes on reads no rows, and reads again what another connection may have changed', async () => {
+  const { store, other, id, says } = await twoConnections()
+  const { get } = StatementSync.prototype
+  const read: string[] = []
+  const spy = vi.spyOn(StatementSync.prototype, 'get').mockImplementation(function (
+    this: StatementSync,
+    ...values: unknown[]
+  ) {
+    if (/SELECT .* FROM (entry|session|chunk)\b|SELECT \*/s.test(this.sourceSQL)) read.push(this.sourceSQL)
+    return Reflect.apply(get, this, values)
+  } as typeof get)
+  onTestFinished(() => spy.mockRestore())
+  const log = store.runs.begin({ id: 'r' }, 'owner', 60_000)
+  const round = async (i: number) => {
+    await log.append([
+      { kind: 'intend', entry: { key: `k${i}`, occurrence: 0, kind: 'tool', request: { i } } },
+    ])
+    await log.append([{ kind: 'conclude', key: `k${i}`, occurrence: 0, outcome: i }])
+    await store.sessions.append(id, says(`${i}`))
+  }
+  await round(0)
+  read.length = 0
+  for (let i = 1; i < 5; i++) await round(i)
+  expect(read).toEqual([])
+  await other.sessions.append(id, says('theirs'))
+  expect((await store.sessions.append(id, says('behind it'))).length).toBe(8)
+  expect(read.length).toBeGreaterThan(0)
 })

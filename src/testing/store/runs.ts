@@ -248,6 +248,43 @@ export function runCases(open: OpenStore): ConformanceCase[] {
       await refused((async () => store.runs.write('r', fence, writes))(), 'run-fenced')
     },
 
+    async 'a log whose run was claimed by another keeps no session, and one that gave the run back writes nothing more'({
+      store,
+      other,
+    }) {
+      const fence = await started(store)
+      const session = Session.fromUserMessage('late')
+      const late: readonly RunWrite[] = [
+        { kind: 'update', change: { status: 'waiting', release: true } },
+        { kind: 'intend', entry: tool('late') },
+        { kind: 'update', change: { status: 'done' } },
+      ]
+      await refused((async () => store.runs.write('r', fence, late))(), 'run-fenced')
+      assert.equal((await store.runs.get('r')).status, 'waiting')
+      assert.deepEqual(await store.runs.journal('r'), [])
+      await (await other()).runs.claim('r', 'another', minute)
+      await refused((async () => store.runs.write('r', fence, [{ kind: 'put', session }]))(), 'run-fenced')
+      await refused(store.sessions.row(session.id), 'unknown-session')
+    },
+
+    async 'what a log writes while the store is asked about a session goes behind that session'({ store }) {
+      const fence = await started(store)
+      const log = store.runs.log('r', fence)
+      const session = Session.fromUserMessage('new here')
+      const writing = [
+        log.append([
+          { kind: 'put', session },
+          { kind: 'intend', entry: tool('a') },
+        ]),
+        log.append([{ kind: 'conclude', key: 'a', occurrence: 0, outcome: 1 }]),
+        log.append([{ kind: 'put', session: session.user('more') }]),
+      ]
+      await Promise.all(writing)
+      await log.settled()
+      assert.equal((await store.runs.entry('r', 'a', 0))?.outcome, 1)
+      assert.equal((await store.sessions.row(session.id)).length, 1)
+    },
+
     async 'what several writes hold is JSON without secrets, or refused'({ store }) {
       const fence = await started(store)
       const unwritable = { kind: 'intend', entry: tool('k', { f: () => 1 } as never) } as const

@@ -1,20 +1,14 @@
 import type { Digest } from '../../../base/digest.ts'
 import { RathError } from '../../../base/errors.ts'
-import {
-  type BlobRow,
-  type ChunkRow,
-  type EntryName,
-  type EntryRow,
-  isRenewal,
-  type Rows,
-} from '../../driver.ts'
+import type { BlobRow, ChunkRow, EntryName, EntryRow, RunRowWrite } from '../../driver.ts'
+import { commitRun, isRenewal, type RunTables } from '../../run-decisions.ts'
 import type { RunRow, SessionRow } from '../../spec.ts'
 import { SortedIds } from './sorted-ids.ts'
 
 type Written<T> = T & { readonly written: number }
 
 /** What a memory store holds. Decisions work on it directly: nobody else can look in between. */
-export class Tables implements Rows {
+export class Tables implements RunTables {
   readonly sessions = new Map<string, SessionRow>()
   readonly ids = new SortedIds()
   /** Which change was the last of each. */
@@ -39,7 +33,8 @@ export class Tables implements Rows {
     return row && this.withTags(row)
   }
 
-  setSession(row: SessionRow): void {
+  setSession(row: SessionRow, chunks: readonly ChunkRow[]): void {
+    for (const chunk of chunks) this.#addChunk(chunk)
     this.#need(row.head)
     if (!this.sessions.has(row.id)) this.ids.add(row.id)
     this.sessions.set(row.id, row)
@@ -63,6 +58,10 @@ export class Tables implements Rows {
     if (before === undefined || !isRenewal(before, row)) this.changedRuns.set(row.id, ++this.sequence)
   }
 
+  commitRun(run: string, fence: number | null, writes: readonly RunRowWrite[]): unknown {
+    return commitRun(this, run, fence, writes)
+  }
+
   entry(name: EntryName): EntryRow | undefined {
     return this.journals.get(name.run)?.get(name)
   }
@@ -76,7 +75,7 @@ export class Tables implements Rows {
     journal.set(row)
   }
 
-  addChunk(row: ChunkRow): void {
+  #addChunk(row: ChunkRow): void {
     if (this.chunks.has(row.id)) return
     this.#need(row.previous)
     const { id, index, previous, session, kind, body, blobs } = row

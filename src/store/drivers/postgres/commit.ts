@@ -1,7 +1,5 @@
-import { type Touched, Unit } from '../../driver.ts'
+import type { Touched } from '../../driver.ts'
 import type { Statement } from './connection.ts'
-import { unknownFate } from './errors.ts'
-import { extendFromMemory, isWritten, type Written } from './extend.ts'
 import type { Pool } from './pool.ts'
 import {
   type EntryRecord,
@@ -16,46 +14,21 @@ import {
   toSessionRow,
 } from './rows.ts'
 import { beginShared, serverNow } from './schema.ts'
-import type { SessionMemory } from './session-memory.ts'
 import { toText } from './text.ts'
+import { Unit } from './unit.ts'
 import { writeUnit } from './write.ts'
 
 /**
  * One transaction: rows are locked and loaded, a decision is made on them, its outcome is written. Everybody locks in the same order,
  * so nobody waits in a circle. Rows that are not there cannot be locked: who finds on writing that another was faster starts over.
- * A session that was written here before is first extended from memory, in one trip instead of three.
  */
-export async function commit(
-  pool: Pool,
-  memory: SessionMemory,
-  touched: Touched,
-  decide: (unit: Unit) => void,
-): Promise<void> {
-  const { outcome, written } = await extendFromMemory(pool, memory, touched, decide)
-  if (outcome === 'done') return
-  if (outcome !== 'unknown') return transact(pool, memory, touched, decide)
-  try {
-    await transact(pool, memory, touched, decide, written)
-  } catch (error) {
-    throw unknownFate(error, pool.url)
-  }
-}
-
-/** `doubtful`: a chunk that an earlier attempt may have written. Whoever holds the session's lock knows: later, that attempt fails. */
-async function transact(
-  pool: Pool,
-  memory: SessionMemory,
-  touched: Touched,
-  decide: (unit: Unit) => void,
-  doubtful?: Written,
-): Promise<void> {
+export async function commit(pool: Pool, touched: Touched, decide: (unit: Unit) => void): Promise<void> {
   const reads = readsOf(touched)
-  const learn = await pool.transaction(async (connection, attempt) => {
+  await pool.transaction(async (connection, attempt) => {
     const [, locked, found, runs, entries, clock] = (await connection.queries([
       { text: beginShared },
       ...reads,
     ])) as [unknown, { n: number }[], SessionRecord[], RunRecord[], EntryRecord[], { now: number }[]]
-    if (doubtful && (await isWritten(connection, doubtful))) return () => {}
     // What came into being between the two statements is not locked, and for this attempt not there.
     const held = new Set(locked.map(row => row.n))
     const sessions = found.filter(row => held.has(row.n))
@@ -66,10 +39,8 @@ async function transact(
       ...(clock[0] && { now: clock[0].now }),
     })
     decide(unit)
-    const numbers = await writeUnit(connection, unit, { sessions, runs, entries }, attempt > 0)
-    return () => memory.learn(unit, sessions, numbers)
+    await writeUnit(connection, unit, { sessions, runs, entries }, attempt > 0)
   })
-  learn()
 }
 
 /** Sessions are locked first and read by a second statement: one that waits for a lock sees the tables it joins as they were before. */

@@ -23,8 +23,6 @@ export type TypeParser = (type: number, format?: 'text' | 'binary') => (value: n
 export class Connection {
   /** Small numbers for new rows, reserved by this very connection. */
   readonly numbers = new Numbers()
-  /** The range of the queue for the word index that this connection wrote last. */
-  queued: { readonly first: number; readonly last: number } | undefined
   readonly #client: PoolClient
   readonly #parser: TypeParser
   readonly #names = new Map<string, string>()

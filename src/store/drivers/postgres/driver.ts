@@ -18,7 +18,6 @@ import {
 } from './rows.ts'
 import { isCurrent, migrate, serverNow } from './schema.ts'
 import { indexChunks, searchWords, unindexed } from './search.ts'
-import { SessionMemory } from './session-memory.ts'
 import { sessionQuery } from './session-query.ts'
 import { sweep } from './sweep.ts'
 import { fromText, isDigest, toText, toTextOrNull } from './text.ts'
@@ -34,7 +33,6 @@ export async function postgresDriver(address: string, options: PostgresOptions =
     throw error
   }
   const watch = new Watch(pool)
-  const memory = new SessionMemory()
   const starts = new Set<Promise<unknown>>()
   const follow = <Found extends { readonly n: number; readonly changed: string }, Row>(
     table: Followed<Found, Row>,
@@ -55,7 +53,7 @@ export async function postgresDriver(address: string, options: PostgresOptions =
     async commit(touched, decide) {
       // Who began to follow before this was asked for must not find it in what was there before.
       if (starts.size > 0) await Promise.allSettled(starts)
-      await commit(pool, memory, touched, decide)
+      await commit(pool, touched, decide)
       watch.announce()
     },
 

@@ -1,4 +1,5 @@
 import { RathError } from '../../../base/errors.ts'
+import { shownAddress as shown } from '../../../base/postgres/address.ts'
 import {
   fateUnknown,
   inWords,
@@ -80,4 +81,9 @@ function busy(url: string, cause: unknown): RathError {
 
 function isPoolWait(error: unknown): boolean {
   return error instanceof Error && error.message === 'timeout exceeded when trying to connect'
+}
+
+/** Where a store is, without its password: what messages and `driver.url` show. */
+export function shownAddress(url: string): string {
+  return shown(url, 'store')
 }

@@ -23,16 +23,6 @@ export class Numbers {
     for (const { block } of blocks) this.#free.push({ next: block * blockSize, end: (block + 1) * blockSize })
   }
 
-  /** The first of `count` numbers that follow each other, if they are at hand. */
-  takeRun(count: number): number | undefined {
-    const block = this.#free[0]
-    if (block === undefined || block.end - block.next < count) return undefined
-    const first = block.next
-    block.next += count
-    if (block.next === block.end) this.#free.shift()
-    return first
-  }
-
   take(): number {
     const block = this.#free[0]
     if (block === undefined) throw new Error('Numbers are taken after they were reserved.')

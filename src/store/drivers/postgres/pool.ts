@@ -3,9 +3,15 @@ import type { Client, ClientConfig, Pool as PgPool, PoolClient } from 'pg'
 import { isLost } from '../../../base/postgres/errors.ts'
 import { clientConfig, importPg, openPool, type Pg, rolledBack } from '../../../base/postgres/open.ts'
 import type { StoreOptions } from '../../spec.ts'
-import { shownAddress } from './address.ts'
 import { Connection, type TypeParser, type Value } from './connection.ts'
-import { isFullHouse, isOvertaken, toConnectError, toStoreError, unknownFate } from './errors.ts'
+import {
+  isFullHouse,
+  isOvertaken,
+  shownAddress,
+  toConnectError,
+  toStoreError,
+  unknownFate,
+} from './errors.ts'
 
 export type PostgresOptions = Pick<StoreOptions, 'durability' | 'readOnly' | 'busyTimeout'>
 
@@ -74,24 +80,6 @@ export class Pool {
         if (!again) throw toStoreError(error, this.url)
         if (attempt > 0) await sleep(Math.random() * Math.min(2 + attempt * 2, 50))
       }
-    }
-  }
-
-  /** One statement that is a transaction by itself. When the connection breaks, it may or may not have happened. */
-  async attempt(
-    work: (connection: Connection) => Promise<unknown>,
-  ): Promise<'done' | 'overtaken' | 'unknown'> {
-    const { connection } = await this.#lend()
-    try {
-      await work(connection)
-      connection.release()
-      return 'done'
-    } catch (error) {
-      const lost = isLost(error)
-      connection.release(lost)
-      if (lost) return 'unknown'
-      if (isOvertaken(error)) return 'overtaken'
-      throw toStoreError(error, this.url)
     }
   }
 

@@ -1,8 +1,8 @@
 import { RathError } from '../../../base/errors.ts'
-import type { Unit } from '../../driver.ts'
 import type { Connection } from './connection.ts'
 import type { EntryRecord, RunRecord, SessionRecord } from './rows.ts'
 import { fromText } from './text.ts'
+import type { Unit } from './unit.ts'
 
 /** The locked rows that a decision was made on. */
 export interface Loaded {

@@ -123,8 +123,9 @@ export const migrations: readonly string[] = [
     END IF;
   END $$;
   `,
-  // Runs wait in queues, can be asked to stop, and are followed as sessions are.
+  // Runs wait in queues, can be asked to stop, and are followed as sessions are. A session is extended by the same transaction as any other.
   `
+  DROP FUNCTION openrath.extend;
   ALTER TABLE openrath.run ADD COLUMN queue text COLLATE "C", ADD COLUMN priority bigint NOT NULL DEFAULT 0,
     ADD COLUMN not_before double precision NOT NULL DEFAULT 0, ADD COLUMN cancel text COLLATE "C",
     ADD COLUMN changed xid8 NOT NULL DEFAULT pg_current_xact_id();

@@ -1,4 +1,4 @@
-import { type EntryRow, entryKey } from '../../driver.ts'
+import type { EntryName, EntryRow } from '../../driver.ts'
 import type { RunRow } from '../../spec.ts'
 import type { Statement } from './connection.ts'
 import type { EntryRecord, RunRecord } from './rows.ts'
@@ -100,4 +100,8 @@ export function* writeEntries(
      WHERE entry.run = given.run AND entry.key = given.key AND entry.occurrence = given.occurrence`,
     values: [...names(changed), ...results(changed)],
   }
+}
+
+function entryKey({ run, key, occurrence }: EntryName): string {
+  return `${run}\u0000${key}\u0000${occurrence}`
 }

@@ -1,9 +1,10 @@
-import type { BlobRow, ChunkRow, Unit } from '../../driver.ts'
+import type { BlobRow, ChunkRow } from '../../driver.ts'
 import type { SessionRow } from '../../spec.ts'
 import type { Connection, Statement, Value } from './connection.ts'
 import { blockSize } from './numbers.ts'
 import { type Loaded, numberRows, type RowNumbers } from './row-numbers.ts'
 import { fromText } from './text.ts'
+import type { Unit } from './unit.ts'
 import { writeEntries, writeRuns } from './write-runs.ts'
 import { deleteSessions, insertSessions, updateSessions, writeTags } from './write-sessions.ts'
 
@@ -19,10 +20,9 @@ export async function writeUnit(
   unit: Unit,
   loaded: Loaded,
   careful: boolean,
-): Promise<RowNumbers> {
+): Promise<void> {
   const numbers = await numberRows(connection, unit, loaded, careful)
   await connection.write(statements(unit, loaded, numbers))
-  return numbers
 }
 
 function* statements(unit: Unit, loaded: Loaded, numbers: RowNumbers): Generator<Statement> {

@@ -69,6 +69,11 @@ export class Database extends Connection {
     return this.patiently(work)
   }
 
+  /** Another one whenever another connection has committed. */
+  get version(): number {
+    return (this.sql('PRAGMA data_version').get() as { data_version: number }).data_version
+  }
+
   exec(text: string): void {
     this.db.exec(text)
   }

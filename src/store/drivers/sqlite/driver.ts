@@ -1,13 +1,13 @@
 import { RathError } from '../../../base/errors.ts'
 import type { StoreDriver, StoredChunk } from '../../driver.ts'
 import { changes, isCursor } from './changes.ts'
-import { commit } from './commit.ts'
 import { Database, type SqliteOptions } from './database.ts'
 import {
   fromSession,
-  fromSessions,
+  numberOfChunk,
   type Sqlite,
   sessionColumns,
+  sessionQuery,
   toBytes,
   toEntryRow,
   toHex,
@@ -15,11 +15,8 @@ import {
   toSessionRow,
 } from './rows.ts'
 import { search } from './search.ts'
-import { SessionCache } from './session-cache.ts'
-import { sessionQuery } from './session-query.ts'
 import { sweep } from './sweep.ts'
-import { fold, folded, numberOfChunk } from './tail.ts'
-import { nextChange } from './write.ts'
+import { nextChange, Transaction } from './transaction.ts'
 
 /** How often another process's commits are looked for while somebody follows the store. */
 const pollMs = 50
@@ -27,7 +24,7 @@ const pollMs = 50
 /** `sqlite:PATH` — one file, many processes of one machine, on Node's own SQLite. */
 export async function sqliteDriver(path: string, options: SqliteOptions = {}): Promise<StoreDriver> {
   const db = await Database.open(path, options)
-  const cache = new SessionCache(db)
+  const transaction = new Transaction(db)
   const watchers = new Set<() => void>()
   const wakeAll = () => {
     if (watchers.size > 0) for (const wake of watchers) wake()
@@ -40,7 +37,7 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
   return {
     url: `sqlite:${db.path}`,
 
-    commit: (touched, decide) => commit(db, cache, touched, decide, wakeAll),
+    commit: (_, decide) => transaction.commit(decide, wakeAll),
 
     async sessionRow(id) {
       const row = await one(`SELECT ${sessionColumns} ${fromSession} WHERE session.id = ?`, id)
@@ -61,7 +58,7 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
     },
     async sessionRows(filter, limit, before) {
       const { where, values } = sessionQuery(filter, before)
-      const sql = `SELECT ${sessionColumns} ${fromSessions} ${where} ORDER BY session.created DESC, session.id DESC LIMIT ?`
+      const sql = `SELECT ${sessionColumns} ${fromSession} ${where} ORDER BY session.created DESC, session.id DESC LIMIT ?`
       return (await all(sql, ...values, limit)).map(toSessionRow)
     },
     sessionChanges: { behind: cursor => changes(db, cursor), isCursor },
@@ -79,9 +76,9 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
     },
     watch(wake) {
       watchers.add(wake)
-      let seen = dataVersion(db)
+      let seen = versionIfReadable(db)
       const timer = setInterval(() => {
-        const now = dataVersion(db)
+        const now = versionIfReadable(db)
         if (now !== seen) wake()
         seen = now
       }, pollMs)
@@ -194,11 +191,10 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
     },
     async index(rows) {
       await db.write(() => {
-        fold(db)
         const reached = db.sql("SELECT value FROM counter WHERE name = 'indexed'").get() as { value: number }
         let last = reached.value
         for (const { id, words } of rows) {
-          const found = db.sql('SELECT n FROM digest WHERE id = unhex(?)').get(id)
+          const found = db.sql(numberOfChunk).get(id)
           const n = (found as { n: number } | undefined)?.n
           if (n === undefined || n <= last) continue
           db.sql('INSERT INTO word (rowid, words) VALUES (?, ?)').run(n, words)
@@ -209,33 +205,22 @@ export async function sqliteDriver(path: string, options: SqliteOptions = {}): P
     },
     search: (words, kind, limit) => search(db, words, kind, limit),
 
-    async sweep(before, dryRun) {
-      cache.forget()
+    sweep(before, dryRun) {
+      transaction.forget()
       return sweep(db, before, dryRun)
     },
 
     async close() {
       watchers.clear()
-      foldIfPossible(db)
       db.close()
     },
   }
 }
 
-/** Leaves little to scan for whoever comes next; a tail that stays is none the worse. */
-function foldIfPossible(db: Database): void {
+/** When it cannot be told whether another connection has committed, it counts as that: reading will say why. */
+function versionIfReadable(db: Database): number {
   try {
-    const tail = db.sql(`SELECT 1 FROM chunk WHERE n > ${folded} LIMIT 1`).get()
-    if (tail) db.locked(() => fold(db))
-  } catch {
-    // Another process is writing, or the disk is full.
-  }
-}
-
-/** Changes whenever another connection has committed. When it cannot be told, it counts as changed: reading will say why. */
-function dataVersion(db: Database): number {
-  try {
-    return (db.sql('PRAGMA data_version').get() as { data_version: number }).data_version
+    return db.version
   } catch {
     return Number.NaN
   }

@@ -1,7 +1,6 @@
 import { freezeJson } from '../../../base/json.ts'
-import type { EntryRow } from '../../driver.ts'
-import type { RunRow, RunStatus, SessionRow } from '../../spec.ts'
-import { folded } from './tail.ts'
+import type { EntryRow, Place } from '../../driver.ts'
+import type { RunRow, RunStatus, SessionFilter, SessionRow } from '../../spec.ts'
 
 /** Rows as SQLite returns them, and back into the shapes of the driver contract. */
 export type Sqlite = Record<string, string | number | Uint8Array | null>
@@ -15,21 +14,13 @@ export function toHex(bytes: unknown): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('hex')
 }
 
-/** A session's newest chunk is the last one in the tail that it recorded, or else the one that its row names. */
 export const sessionColumns = `
-  session.n, session.id, session.branch, session.lineage, session.created, head.id AS head, head.n AS head_n,
-  iif(head.n > ${folded} AND head.session = session.n, head.position + 1, session.length) AS length,
-  iif(head.n > ${folded} AND head.session = session.n, head.at, session.updated) AS updated,
-  (SELECT group_concat(name, ' ') FROM tag WHERE tag.session = session.n) AS tags`
-export const fromSession = `
-  FROM session LEFT JOIN chunk AS head ON head.n = coalesce(
-    (SELECT max(tail.n) FROM chunk AS tail WHERE tail.n > ${folded} AND tail.session = session.n), session.head)`
+  session.n, session.id, session.length, session.branch, session.lineage, session.created, session.updated, head.id AS head,
+  session.head AS head_n, (SELECT group_concat(name, ' ') FROM tag WHERE tag.session = session.n) AS tags`
+export const fromSession = 'FROM session LEFT JOIN chunk AS head ON head.n = session.head'
 
-/** The same for many sessions: the tail is read once for all of them. */
-export const fromSessions = `
-  FROM session
-  LEFT JOIN (SELECT session, max(n) AS n FROM chunk WHERE n > ${folded} GROUP BY session) AS tail ON tail.session = session.n
-  LEFT JOIN chunk AS head ON head.n = coalesce(tail.n, session.head)`
+/** Selects the number of a chunk by its digest in hex, `?1`. Rows that are not chunks have no digest. */
+export const numberOfChunk = 'SELECT n FROM chunk WHERE id = unhex(?1) AND session > 0'
 
 export function toSessionRow(row: Sqlite): SessionRow {
   return {
@@ -79,4 +70,30 @@ export function toEntryRow(row: Sqlite): EntryRow {
     concludedAt: row.concluded as number | null,
     blobs: JSON.parse(row.blobs as string),
   }
+}
+
+/** The WHERE clause of a filter, with its values in order. */
+export function sessionQuery(
+  filter: SessionFilter,
+  before: Place | undefined,
+): { where: string; values: (string | number)[] } {
+  const conditions: string[] = []
+  const values: (string | number)[] = []
+  const add = (condition: string, ...given: (string | number)[]) => {
+    conditions.push(condition)
+    values.push(...given)
+  }
+  if (filter.operation !== undefined)
+    add("json_extract(session.lineage, '$.operation') = ?", filter.operation)
+  if (filter.by !== undefined) add("json_extract(session.lineage, '$.by') = ?", filter.by)
+  if (filter.label !== undefined) add("json_extract(session.lineage, '$.label') = ?", filter.label)
+  if (filter.parent !== undefined)
+    add('session.n IN (SELECT child FROM parent WHERE parent = ?)', filter.parent)
+  if (filter.tagged !== undefined) {
+    add(`${filter.tagged ? '' : 'NOT '}EXISTS (SELECT 1 FROM tag WHERE tag.session = session.n)`)
+  }
+  if (filter.since !== undefined) add('session.created >= ?', filter.since)
+  if (filter.until !== undefined) add('session.created < ?', filter.until)
+  if (before !== undefined) add('(session.created, session.id) < (?, ?)', before.created, before.id)
+  return { where: conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : '', values }
 }

@@ -105,8 +105,30 @@ export const migrations: readonly string[] = [
   ALTER TABLE recorded RENAME TO chunk;
   ALTER TABLE session DROP COLUMN version;
   `,
-  // Runs wait in queues, can be asked to stop, and are followed: `changed` numbers their changes.
+  // Runs wait in queues, can be asked to stop, and are followed: `changed` numbers their changes. The tail is folded for good: digests are
+  // an index of `chunk`, and the row of a session names its newest chunk. Two rows that are one chunk become one, and the other tells of a
+  // change of its session. `at` is `stored`, so that a process that still has format 3 open can add nothing to a tail that nobody looks at.
   `
+  UPDATE session SET head = last.n, length = last.position + 1, updated = last.at
+  FROM (
+    SELECT session, max(n) AS n, position, at FROM chunk
+    WHERE n > (SELECT value FROM counter WHERE name = 'folded') GROUP BY session
+  ) AS last
+  WHERE session.n = last.session;
+  CREATE TABLE twin (n INTEGER PRIMARY KEY, first INTEGER NOT NULL) STRICT;
+  INSERT INTO twin SELECT n, first FROM (
+    SELECT n, min(n) OVER (PARTITION BY id) AS first FROM chunk WHERE session > 0
+  ) WHERE n > first;
+  UPDATE chunk SET previous = (SELECT first FROM twin WHERE twin.n = previous) WHERE previous IN (SELECT n FROM twin);
+  UPDATE session SET head = (SELECT first FROM twin WHERE twin.n = head) WHERE head IN (SELECT n FROM twin);
+  DELETE FROM chunk_blob WHERE chunk IN (SELECT n FROM twin);
+  DELETE FROM word WHERE rowid IN (SELECT n FROM twin WHERE n <= (SELECT value FROM counter WHERE name = 'indexed'));
+  UPDATE chunk SET id = x'', previous = NULL, position = 0, session = -session, body = '' WHERE n IN (SELECT n FROM twin);
+  DROP TABLE twin;
+  DROP TABLE digest;
+  DELETE FROM counter WHERE name = 'folded';
+  ALTER TABLE chunk RENAME COLUMN at TO stored;
+  CREATE UNIQUE INDEX chunk_id ON chunk (id) WHERE session > 0;
   ALTER TABLE run ADD COLUMN queue TEXT;
   ALTER TABLE run ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE run ADD COLUMN not_before INTEGER NOT NULL DEFAULT 0;

@@ -1,7 +1,7 @@
 import type { ChunkKind } from '../../../session/chunk.ts'
 import type { FoundRow } from '../../driver.ts'
 import type { Database } from './database.ts'
-import { fromSessions, type Sqlite, toHex } from './rows.ts'
+import { fromSession, type Sqlite, toHex } from './rows.ts'
 
 export async function search(
   db: Database,
@@ -38,7 +38,7 @@ function heirsOf(db: Database, orphans: readonly Sqlite[]): Map<number, string> 
   const rows = db
     .sql(
       `WITH RECURSIVE chain (n, heir) AS (
-         SELECT head.n, min(session.n) ${fromSessions} WHERE head.position >= ?1 GROUP BY head.n
+         SELECT head.n, min(session.n) ${fromSession} WHERE head.position >= ?1 GROUP BY head.n
          UNION
          SELECT chunk.previous, chain.heir FROM chain JOIN chunk ON chunk.n = chain.n WHERE chunk.position > ?1
        )

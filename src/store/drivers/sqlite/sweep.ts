@@ -1,6 +1,5 @@
 import type { GcReport } from '../../spec.ts'
 import type { Database } from './database.ts'
-import { fold } from './tail.ts'
 
 /** Marks from every session's head and every recent chunk, then counts or removes the rest. */
 export async function sweep(
@@ -9,13 +8,12 @@ export async function sweep(
   dryRun: boolean,
 ): Promise<Omit<GcReport, 'dryRun'>> {
   const report = await db.write(() => {
-    fold(db)
     db.exec('CREATE TEMP TABLE IF NOT EXISTS reached (n INTEGER PRIMARY KEY); DELETE FROM reached')
     db.sql(
       `INSERT INTO reached
        WITH RECURSIVE chain (n) AS (
          SELECT head FROM session WHERE head IS NOT NULL
-         UNION SELECT n FROM chunk WHERE at >= ?
+         UNION SELECT n FROM chunk WHERE stored >= ?
          UNION SELECT chunk.previous FROM chain JOIN chunk ON chunk.n = chain.n WHERE chunk.previous IS NOT NULL
        ) SELECT n FROM chain`,
     ).run(before)
@@ -31,7 +29,6 @@ export async function sweep(
           AND n <= (SELECT value FROM counter WHERE name = 'indexed'));
         DELETE FROM chunk_blob WHERE chunk NOT IN (SELECT n FROM reached);
         ${keepOtherRows}
-        DELETE FROM digest WHERE id IN (SELECT id FROM chunk WHERE n NOT IN (SELECT n FROM reached) AND session > 0);
         DELETE FROM chunk WHERE n NOT IN (SELECT n FROM reached);
         DELETE FROM touched WHERE session NOT IN (SELECT n FROM session) AND n < (SELECT max(n) FROM touched);
         UPDATE counter SET value = min(value, (SELECT coalesce(max(n), 0) FROM chunk)) WHERE name = 'indexed';
@@ -50,10 +47,9 @@ export async function sweep(
  * have come that far.
  */
 const keepOtherRows = `
-  INSERT INTO chunk (id, position, session, at, body) VALUES (x'', 0, 0, 0, '');
+  INSERT INTO chunk (id, position, session, stored, body) VALUES (x'', 0, 0, 0, '');
   INSERT OR IGNORE INTO reached SELECT n FROM chunk
-  WHERE session < 0 AND -session IN (SELECT n FROM session) OR n = (SELECT max(n) FROM chunk);
-  UPDATE counter SET value = (SELECT max(n) FROM chunk) WHERE name = 'folded';`
+  WHERE session < 0 AND -session IN (SELECT n FROM session) OR n = (SELECT max(n) FROM chunk);`
 
 function count(db: Database, from: string, column: string): { count: number; bytes: number } {
   const sql = `SELECT count(*) AS count, coalesce(sum(length(CAST(${column} AS BLOB))), 0) AS bytes ${from}`
