@@ -9,9 +9,9 @@ import { type Session, valueFrom } from '../session/session.ts'
 import { addUsage, completeUsage, noUsage, type Usage } from '../session/usage.ts'
 import type { JournalEntry, Store } from '../store/spec.ts'
 import type { ApprovalDecision } from '../tool/approval.ts'
-import type { Ruling } from '../tool/permission.ts'
 import type { Effect } from '../tool/spec.ts'
 import type { ToolInside, ToolRecord } from '../tool/tool-record.ts'
+import type { Ruling } from '../tool/turn.ts'
 
 /** How keys are made: 2 by this version, 1 by those before it. A run keeps the rule that it was begun with. */
 export type KeyRule = 1 | 2

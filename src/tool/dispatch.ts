@@ -1,94 +1,40 @@
 import { RathError, show } from '../base/errors.ts'
-import type { Json } from '../base/json.ts'
 import type { Sandbox } from '../sandbox/spec.ts'
 import type { ChunkInput, ToolOutcome } from '../session/chunk.ts'
 import type { ToolCallPart } from '../session/part.ts'
-import type { Session } from '../session/session.ts'
-import type { ApprovalDecision, ApprovalRequest, GivenDecision } from './approval.ts'
-import { Cancellation } from './cancellation.ts'
-import { execute, neverStarted } from './execute.ts'
-import { denyByPolicy, type Permissions, permit, type Ruling, Rulings, refusedByNow } from './permission.ts'
-import type { AskFiles } from './policy/path-root.ts'
-import { listsCommands, type Policy } from './policy/policy.ts'
+import { Cancellation, execute, neverStarted } from './execute.ts'
+import { denyByPolicy, type Permissions, permit, Rulings, refusedByNow } from './permission.ts'
+import { listsCommands } from './policy/policy.ts'
 import { type NotCallable, type PreparedCall, prepare } from './prepare.ts'
 import { apart, runSteps, type Step, sameClaim } from './schedule.ts'
-import type { Tool } from './spec.ts'
 import type { ToolRecord } from './tool-record.ts'
-
-export type { PreparedCall } from './prepare.ts'
-
-export interface DispatchOptions {
-  readonly tools: ReadonlyMap<string, Tool>
-  /** As it was when the model asked. */
-  readonly session: Session
-  /** Cancels the turn: what runs is told to stop, and every call that has no outcome yet ends as `cancelled`. */
-  readonly signal: AbortSignal
-  readonly policy?: Policy | undefined
-  /** How many calls run at a time; 8 by default. */
-  readonly limit?: number
-  /** Producer path, for approval chunks. */
-  readonly by?: string | undefined
-  /** Where path rules of the policy look; by default the local file system, from the folder that the session is placed in. */
-  readonly files?: AskFiles | undefined
-  /** Opens the sandbox of the session, or gives the one that is open. Called only when a tool asks for it. */
-  sandbox?(): Promise<Sandbox>
-  /** Part of every approval's id, where the same may be asked from equal sessions side by side. */
-  readonly sample?: string | undefined
-  /** Asks a person. Without it, a call that needs approval is denied. */
-  approve?(request: ApprovalRequest): Promise<ApprovalDecision | GivenDecision>
-  /** Wraps what the policy and the tool say about a call: they may look at files, and what they said may be on record. */
-  ruled?(call: PreparedCall, rule: () => Promise<Ruling>): Promise<Ruling>
-  /**
-   * Wraps every execution: the door for effects, which may know the outcome already. `run` takes another way to open the sandbox, and
-   * rejects only with what stops the run itself.
-   */
-  around?(call: PreparedCall, run: RunTool): Promise<ToolRecord>
-  onProgress?(callId: string, data: Json): void
-  onStart?(call: PreparedCall): void
-  /** Told strictly in the order asked, each as soon as all before it are done; the next one waits until this returns. */
-  onResult(record: CallRecord): Promise<unknown> | undefined
-}
-
-export interface CallRecord {
-  readonly call: ToolCallPart
-  /** As they ran; an approver may have edited them. */
-  readonly args: Json
-  readonly outcome: ToolOutcome
-  /** How long the tool ran; 0 when it did not. */
-  readonly durationMs: number
-  /** Where it ran and what it did to files, if `around` told. */
-  readonly evidence?: ToolRecord['evidence'] | undefined
-  /** When it ended and what was done inside it, if `around` told. */
-  readonly at?: number | undefined
-  readonly inside?: ToolRecord['inside'] | undefined
-  /** Chunks of kind `approval`: what was asked and what was decided. */
-  readonly approvals: readonly ChunkInput[]
-}
+import type { CallRecord, RunTool, Turn } from './turn.ts'
 
 const defaultLimit = 8
 
 /**
- * The one place where tools are called. Every failure of a call is its outcome and disturbs no other call. The promise rejects
- * only when a function in the options does (the door, the approver, `onResult`): calls that do not depend on that one still
- * run to their end, and their results are told up to the one that is missing.
+ * The one place where tools are called: arguments are checked, the policy and people are asked, calls run as far side by side as their
+ * claims allow, and results are handed over in the order asked. Every failure of a call is its outcome and disturbs no other call. The
+ * promise rejects only when the turn does (its effect, its approver, `onResult`): calls that do not depend on that one still run to their
+ * end, and results are handed over up to the one that is missing.
  */
-export async function dispatchCalls(calls: readonly ToolCallPart[], options: DispatchOptions): Promise<void> {
-  const { limit = defaultLimit } = options
+export async function dispatchCalls(calls: readonly ToolCallPart[], turn: Turn): Promise<void> {
+  const { limit = defaultLimit } = turn
   if (!(limit >= 1)) {
     throw new RathError('invalid-argument', `limit is the number of calls at a time, not ${show(limit)}.`)
   }
-  const cancellation = new Cancellation(options.signal)
+  const cancellation = new Cancellation(turn.signal)
   try {
-    await new Turn(calls, options, cancellation).run(limit)
+    await new Dispatch(calls, turn, cancellation).run(limit)
   } finally {
     cancellation.dispose()
   }
 }
 
-/** One turn of the model: its calls on their way from asked to told. */
-class Turn {
+/** The calls of a turn on their way from asked to handed over. */
+class Dispatch {
   readonly #calls: readonly ToolCallPart[]
-  readonly #options: DispatchOptions
+  readonly #turn: Turn
   readonly #cancellation: Cancellation
   readonly #records: CallRecord[] = []
   #told = 0
@@ -96,14 +42,14 @@ class Turn {
   #telling: Promise<void> | undefined
   #failure: { readonly error: unknown } | undefined
 
-  constructor(calls: readonly ToolCallPart[], options: DispatchOptions, cancellation: Cancellation) {
+  constructor(calls: readonly ToolCallPart[], turn: Turn, cancellation: Cancellation) {
     this.#calls = calls
-    this.#options = options
+    this.#turn = turn
     this.#cancellation = cancellation
   }
 
   async run(limit: number): Promise<void> {
-    const { tools } = this.#options
+    const { tools } = this.#turn
     const preparing = Promise.all(this.#calls.map((call, index) => prepare(call, index, tools)))
     const prepared = await this.#cancellation.orAborted(preparing)
     try {
@@ -123,12 +69,12 @@ class Turn {
         const run = async () => this.#record(index, asked, { outcome: call.outcome, approvals: [] })
         return { claim: apart, run }
       }
-      const isFree = !this.#options.policy && !call.tool.approval
+      const isFree = !this.#turn.policy && !call.tool.approval
       if (isFree) {
         const run = async () => this.#record(index, asked, await this.#execute(call))
         return { claim: call.claim, run }
       }
-      rulings ??= new Rulings({ ...this.#options, cancellation: this.#cancellation })
+      rulings ??= new Rulings({ turn: this.#turn, cancellation: this.#cancellation })
       const { permissions } = rulings
       const permission = permit(call, rulings)
       return {
@@ -155,23 +101,20 @@ class Turn {
   async #execute(call: PreparedCall, again?: Permissions): Promise<Ended> {
     if (this.#failure) throw this.#failure.error
     if (this.#cancellation.isAborted) return never
-    const { session, sandbox, policy, onProgress, around } = this.#options
-    const { tool, parsed: args } = call
+    const turn = this.#turn
     const cancellation = this.#cancellation
-    const isListed = policy !== undefined && listsCommands(policy, tool.name)
-    const start: RunTool = (open = sandbox) => {
-      const place = isListed && open ? async () => withFixedPath(await open()) : open
-      return execute({ tool, args, callId: call.call.id, session, sandbox: place, cancellation, onProgress })
-    }
+    const isListed = turn.policy !== undefined && listsCommands(turn.policy, call.tool.name)
+    const start: RunTool = (open = turn.sandbox?.bind(turn)) =>
+      execute(call, turn, cancellation, isListed && open ? async () => withFixedPath(await open()) : open)
     const run: RunTool = again
       ? async place => (await cancellation.orAborted(refusedByNow(call, again))) ?? start(place)
       : start
     try {
-      this.#options.onStart?.(call)
+      turn.onStart?.(call)
     } catch {
       // Somebody who watches cannot stop a call.
     }
-    const record = await (around ? around(call, run) : timed(run))
+    const record = await (turn.around ? turn.around(call, run) : timed(run))
     return { ...record, call, approvals: none }
   }
 
@@ -188,7 +131,7 @@ class Turn {
     try {
       for (let next = this.#records[this.#told]; next; next = this.#records[this.#told]) {
         this.#told++
-        const telling = this.#options.onResult(next)
+        const telling = this.#turn.onResult(next)
         if (telling) return telling.then(() => this.#tell(), this.#fail)
       }
     } catch (error) {
@@ -216,8 +159,6 @@ function withFixedPath(sandbox: Sandbox): Sandbox {
     },
   })
 }
-
-type RunTool = (sandbox?: DispatchOptions['sandbox']) => Promise<ToolOutcome>
 
 async function timed(run: RunTool): Promise<ToolRecord> {
   const start = performance.now()

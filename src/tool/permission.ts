@@ -1,7 +1,5 @@
 import { canonicalJson, isJson, isPlainObject, type Json, toJson } from '../base/json.ts'
-import type { Sandbox } from '../sandbox/spec.ts'
 import type { ChunkInput, ToolOutcome } from '../session/chunk.ts'
-import type { Session } from '../session/session.ts'
 import {
   type ApprovalDecision,
   type ApprovalRequest,
@@ -9,27 +7,18 @@ import {
   askedChunk,
   checkDecision,
   decidedChunk,
-  type GivenDecision,
 } from './approval.ts'
-import type { Cancellation } from './cancellation.ts'
-import { CallContext, neverStarted } from './execute.ts'
+import { type Cancellation, neverStarted, RunningCall } from './execute.ts'
 import { describeThrown, outcomeOf } from './outcome.ts'
-import type { AskFiles } from './policy/path-root.ts'
 import { checkFiles, checkPolicy, type Policy, type PolicyVerdict } from './policy/policy.ts'
 import type { PolicyCall } from './policy/rules.ts'
 import { type PreparedCall, prepare } from './prepare.ts'
+import type { Ruling, Turn } from './turn.ts'
 
+/** Who decides about the calls of a turn. */
 export interface Permissions {
-  readonly session: Session
-  readonly signal: AbortSignal
+  readonly turn: Turn
   readonly cancellation: Cancellation
-  readonly policy?: Policy | undefined
-  readonly files?: AskFiles | undefined
-  readonly by?: string | undefined
-  readonly sample?: string | undefined
-  sandbox?(): Promise<Sandbox>
-  ruled?(call: PreparedCall, rule: () => Promise<Ruling>): Promise<Ruling>
-  approve?(request: ApprovalRequest): Promise<ApprovalDecision | GivenDecision>
 }
 
 /** A call that may run, perhaps with other arguments, or the outcome it has instead. Either way with what was decided about it. */
@@ -40,12 +29,6 @@ export type Permission =
       readonly outcome: ToolOutcome
       readonly approvals: readonly ChunkInput[]
     }
-
-/** What becomes of a call before anybody is asked: denied for a reason, to be asked about, or neither. */
-export interface Ruling {
-  readonly deny?: string
-  readonly ask?: string
-}
 
 /** What the policy says about the calls of a turn, one after the other in the order asked, since a policy may count them. */
 export class Rulings {
@@ -59,7 +42,7 @@ export class Rulings {
 
   /** The ruling on a call, made now or on record. A policy counts those before it in either case, so it waits for them. */
   on(call: PreparedCall, rule: () => Promise<Ruling>): Promise<Ruling> {
-    if (this.permissions.policy === undefined) return ruledOn(call, rule, this.permissions)
+    if (this.permissions.turn.policy === undefined) return ruledOn(call, rule, this.permissions)
     const ruling = this.#last.then(async () => {
       const given = await ruledOn(call, rule, this.permissions)
       if (given.deny === undefined) this.#allowed.push({ tool: call.tool.name, args: call.args })
@@ -70,16 +53,16 @@ export class Rulings {
   }
 
   async check(call: PreparedCall): Promise<PolicyVerdict | undefined> {
-    return this.permissions.policy && this.#check(call)
+    return this.permissions.turn.policy && this.#check(call)
   }
 
   /** An edited call takes the place of the one asked, so that one is not counted. */
   onEdited(call: PreparedCall, instead: Json): Promise<PolicyVerdict> | undefined {
-    return this.permissions.policy && this.#check(call, instead)
+    return this.permissions.turn.policy && this.#check(call, instead)
   }
 
   async #check({ tool, args: written, parsed }: PreparedCall, instead?: Json): Promise<PolicyVerdict> {
-    const { policy, session, files } = this.permissions
+    const { policy, session, files } = this.permissions.turn
     const before = this.#allowed.filter(other => other.args !== instead)
     let verdict: PolicyVerdict = { kind: 'allow' }
     for (const args of seenArguments(written, parsed)) {
@@ -94,7 +77,7 @@ export class Rulings {
 /** Why a call that was let through may not run after all: a call before it, or somebody while it waited, may have changed where its paths lead. */
 export async function refusedByNow(
   { tool, args: written, parsed }: PreparedCall,
-  { policy, session, files }: Permissions,
+  { turn: { policy, session, files } }: Permissions,
 ): Promise<ToolOutcome | undefined> {
   if (policy === undefined) return undefined
   for (const args of seenArguments(written, parsed)) {
@@ -121,13 +104,9 @@ export async function permit(call: PreparedCall, rulings: Rulings): Promise<Perm
   return ruling.ask === undefined ? { call, approvals: [] } : ask(call, ruling.ask, rulings, permissions)
 }
 
-function ruledOn(
-  call: PreparedCall,
-  rule: () => Promise<Ruling>,
-  { ruled, policy }: Permissions,
-): Promise<Ruling> {
-  const isFixed = policy === undefined && typeof call.tool.approval !== 'function'
-  return ruled && !isFixed ? ruled(call, rule) : rule()
+function ruledOn(call: PreparedCall, rule: () => Promise<Ruling>, { turn }: Permissions): Promise<Ruling> {
+  const isFixed = turn.policy === undefined && typeof call.tool.approval !== 'function'
+  return turn.ruled && !isFixed ? turn.ruled(call, rule) : rule()
 }
 
 async function ask(
@@ -136,15 +115,16 @@ async function ask(
   rulings: Rulings,
   permissions: Permissions,
 ): Promise<Permission> {
-  const { session, signal, cancellation, by, sample } = permissions
+  const { turn, cancellation } = permissions
+  const { session, signal, by, sample } = turn
   const { tool, args } = call
   const approval = approvalId(session, call.index, tool.name, args, sample)
   const request: ApprovalRequest = { approval, call: call.call, tool, args, question, session, signal }
   const asked = askedChunk(request, by)
-  if (permissions.approve === undefined) {
+  if (turn.approve === undefined) {
     return denyByPolicy(call, `${question} Nobody is there to approve it.`, [asked], permissions)
   }
-  const answer = await cancellation.orAborted(permissions.approve(request))
+  const answer = await cancellation.orAborted(turn.approve(request))
   if (answer === undefined && cancellation.isAborted) return { outcome: neverStarted, approvals: [asked] }
   const given = answer && 'decision' in answer ? answer : { decision: answer as ApprovalDecision }
   const decision = checkDecision(given.decision, tool.name)
@@ -187,7 +167,7 @@ export function denyByPolicy(
   call: PreparedCall,
   reason: string,
   approvals: readonly ChunkInput[],
-  { session, by, sample }: Permissions,
+  { turn: { session, by, sample } }: Permissions,
 ): Permission {
   const approval = approvalId(session, call.index, call.tool.name, call.args, sample)
   const decision: ApprovalDecision = { verdict: 'rejected', by: 'policy', reason }
@@ -198,9 +178,9 @@ export function denyByPolicy(
 /** Why the tool itself wants a person to look, if it does. A check that fails is a reason to look. */
 async function toolAsks(
   { tool, args, call }: PreparedCall,
-  { session, sandbox, cancellation }: Permissions,
+  { turn, cancellation }: Permissions,
 ): Promise<string | undefined> {
-  const context = new CallContext({ session, sandbox, callId: call.id })
+  const context = new RunningCall(call.id, turn)
   const forget = cancellation.follow(() => context.abort(cancellation.reason))
   try {
     const asks =

@@ -2,8 +2,8 @@ import { posix } from 'node:path'
 import { expect, test } from 'vitest'
 import type { ToolOutcome } from '../../src/session/chunk.ts'
 import { Session } from '../../src/session/session.ts'
-import type { CallRecord } from '../../src/tool/dispatch.ts'
 import type { Tool } from '../../src/tool/spec.ts'
+import type { CallRecord } from '../../src/tool/turn.ts'
 import { call, dispatch, gate, numbered, outcomeOf, settle, simple } from './make.ts'
 
 /** Tools over files in a map, each slow to write and quick to read. */

@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events'
 import { afterEach, expect, test, vi } from 'vitest'
 import type { Json } from '../../src/base/json.ts'
-import type { DispatchOptions } from '../../src/tool/dispatch.ts'
 import type { Tool } from '../../src/tool/spec.ts'
+import type { Turn } from '../../src/tool/turn.ts'
 import { call, dispatch, gate, numbered, outcomeOf, settle, simple } from './make.ts'
 
 afterEach(() => {
@@ -95,7 +95,7 @@ test('cancelling ends what runs and what waits, in order, and nothing starts aft
 
 test('cancelled at every stage, a dispatch ends and leaves no listener and no timer behind', async () => {
   const never = new Promise<never>(() => {})
-  const stages: Record<string, Partial<DispatchOptions> & { tool?: Partial<Tool> }> = {
+  const stages: Record<string, Partial<Turn> & { tool?: Partial<Tool> }> = {
     'before it begins': {},
     'while arguments are checked': { tool: { parse: () => never } },
     'while the tool decides about approval': { tool: { approval: () => never } },

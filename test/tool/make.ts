@@ -2,9 +2,10 @@ import type { Json } from '../../src/base/json.ts'
 import type { ChunkInput, ToolOutcome } from '../../src/session/chunk.ts'
 import type { ToolCallPart } from '../../src/session/part.ts'
 import { Session } from '../../src/session/session.ts'
-import { type CallRecord, type DispatchOptions, dispatchCalls } from '../../src/tool/dispatch.ts'
+import { dispatchCalls } from '../../src/tool/dispatch.ts'
 import type { Tool } from '../../src/tool/spec.ts'
 import { tool, toolTable } from '../../src/tool/tool.ts'
+import type { CallRecord, Turn } from '../../src/tool/turn.ts'
 
 export const anyObject = { type: 'object' } as const
 
@@ -32,7 +33,7 @@ export interface Dispatched {
 export async function dispatch(
   tools: readonly Tool[],
   calls: readonly ToolCallPart[],
-  options: Partial<DispatchOptions> = {},
+  options: Partial<Turn> = {},
 ): Promise<Dispatched> {
   const records: CallRecord[] = []
   await dispatchCalls(calls, {
@@ -49,7 +50,7 @@ export async function dispatch(
 export async function outcomeOf(
   used: Tool,
   args: Json = {},
-  options: Partial<DispatchOptions> = {},
+  options: Partial<Turn> = {},
 ): Promise<ToolOutcome> {
   const { outcomes } = await dispatch([used], [call(used.name, args, 'c0')], options)
   return outcomes[0] as ToolOutcome

@@ -2,7 +2,7 @@ import type { RathError } from '../../base/errors.ts'
 import type { JsonObject } from '../../base/json.ts'
 import type { ModelRequest } from '../../model/spec.ts'
 import type { Session } from '../../session/session.ts'
-import type { PreparedCall } from '../../tool/dispatch.ts'
+import type { PreparedCall } from '../../tool/prepare.ts'
 import type { Outcome } from '../entry.ts'
 import type { RunEnd } from '../event.ts'
 
