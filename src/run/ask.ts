@@ -9,13 +9,14 @@ import type { ChunkInput } from '../session/chunk.ts'
 import { type AnswerPart, unnamed } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
 import type { Store } from '../store/spec.ts'
+import { readToolResult } from '../tool/big-output.ts'
+import type { Tool } from '../tool/spec.ts'
 import { Deadline, unknownPrice } from './budget.ts'
 import { emit, type RunContext } from './context.ts'
 import { type Ended, effect, errorOf, failureOf } from './effect.ts'
 import { cleanDigest, type Failure, type ModelAnswered, type ModelAsked, type Outcome } from './entry.ts'
 import { spendInside } from './frame.ts'
-import { ownError } from './own-error.ts'
-import { Recorder } from './recorder.ts'
+import type { Recorder } from './recorder.ts'
 
 /** The budget ended while the model was answering, or between two answers of one piece of work. The message says what is used up. */
 export class BudgetSpent extends Error {
@@ -292,23 +293,36 @@ export async function askAside(
   }
 }
 
-/** Does work that records, and returns the session it made; an error carries that session as far as it came. */
-export async function recorded(
-  input: Session,
-  context: RunContext,
-  work: (recorder: Recorder) => Promise<void>,
-): Promise<Session> {
-  const recorder = await Recorder.on(input, context)
-  try {
-    await work(recorder)
-  } catch (thrown) {
-    throw Object.assign(ownError(thrown, context.run), { session: recorder.session })
-  }
-  return recorder.session
-}
-
 /** A model that is asked without anybody reading along: its words are no part of the answer that a listener waits for. */
 export function quiet(model: Model): Model {
   const { id, priced, wraps = model } = model
   return { id, priced, wraps, answer: (request, { signal, run }) => model.answer(request, { signal, run }) }
+}
+
+/** A long result is shown to the model head and tail; with this tool it reads the rest. */
+export function withReader(tools: ReadonlyMap<string, Tool>): ReadonlyMap<string, Tool> {
+  return tools.size === 0 || tools.has(readToolResult.name)
+    ? tools
+    : new Map([...tools, [readToolResult.name, readToolResult]])
+}
+
+const described = new WeakMap<ReadonlyMap<string, Tool>, Tools['descriptions']>()
+
+/** What the model is told of the tools; made once for each table of an agent. */
+export function describe(
+  own: ReadonlyMap<string, Tool>,
+  all: ReadonlyMap<string, Tool>,
+  store: Store,
+): Tools | undefined {
+  if (all.size === 0) return undefined
+  let descriptions = described.get(own)
+  if (descriptions === undefined) {
+    descriptions = [...all.values()].map(({ name, description, parameters }) => ({
+      name,
+      description,
+      parameters,
+    }))
+    described.set(own, descriptions)
+  }
+  return { digest: cleanDigest(descriptions, store), descriptions }
 }

@@ -20,7 +20,6 @@ import {
 } from './context.ts'
 import { EventStream, type RunEnd } from './event.ts'
 import { callAround, callInside, Scope, scopeIn } from './frame.ts'
-import { inputError, ownError } from './own-error.ts'
 import { PendingSession, untilMade } from './pending-session.ts'
 import { keptLimits } from './replay/resume.ts'
 import { Run, runSetup } from './run.ts'
@@ -119,7 +118,7 @@ async function perform(
     return result
   } catch (raw) {
     const thrown = await withoutSecrets(raw, context)
-    const known = session ? ownError(thrown, run) : inputError(thrown, run)
+    const known = session ? run.own(thrown) : run.ownInput(thrown)
     // The innermost call knows most of the work.
     if (session) known.session ??= session
     const notes = context.takeNotes()

@@ -1,17 +1,16 @@
 import { cancelledError } from '../base/abort.ts'
 import type { Digest } from '../base/digest.ts'
-import { RathError } from '../base/errors.ts'
 import type { RetryOptions } from '../model/retry.ts'
 import type { Model, ModelAnswer, ModelRequest, ModelSettings } from '../model/spec.ts'
 import type { Chunk, ChunkInput } from '../session/chunk.ts'
 import { unfinished } from '../session/fold.ts'
 import { callsIn, type ToolCallPart, textOf } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
-import { type ApprovalRequest, askedChunk, type GivenDecision } from '../tool/approval.ts'
 import { dispatchCalls } from '../tool/dispatch.ts'
 import type { Tool } from '../tool/spec.ts'
-import { askPerson } from './approve/approvals.ts'
-import { type About, AskFailed, ask, BudgetSpent, type Tools } from './ask.ts'
+import type { Turn } from '../tool/turn.ts'
+import { Questions } from './approve/approvals.ts'
+import { type About, AskFailed, ask, BudgetSpent, describe, type Tools, withReader } from './ask.ts'
 import { Deadline } from './budget.ts'
 import { recordEnd, type Stop, spentAt, stopCall } from './budget-end.ts'
 import { type AutoCompress, makeRoom } from './compress.ts'
@@ -20,14 +19,10 @@ import { FramePart, scopeIn } from './frame.ts'
 import type { AgentMemory } from './memory/agent-memory.ts'
 import type { CommitMemoryOptions } from './memory/commit.ts'
 import { invalidOutput, type OutputSpec } from './output.ts'
-import { ownError } from './own-error.ts'
-import { pathFiles } from './place/path-files.ts'
 import { instructionsOf, keepPrompt, promptDigest } from './prompt.ts'
-import { Recorder } from './recorder.ts'
+import { type Recorder, recorded } from './recorder.ts'
 import { requestMessages } from './request-view.ts'
-import { approvalsIn } from './run.ts'
-import { changes, passRuling, passTool, toolChunks } from './tool-door.ts'
-import { describe, withReader } from './tool-table.ts'
+import { changes, passRuling, passTool, pathFiles, type ToolTurn, toolChunks } from './tool-call.ts'
 
 /** What the loop needs to know of an agent. */
 export interface AgentSpec {
@@ -50,16 +45,10 @@ export interface AgentSpec {
  * thing happens; whatever ends the loop, the session so far is returned or stands on the error, and a later call goes on from it.
  */
 export async function runLoop(agent: AgentSpec, input: Session, context: RunContext): Promise<Session> {
-  const recorder = await Recorder.on(input, context)
-  try {
+  return recorded(input, context, async recorder => {
     await new Loop(agent, recorder, context).run()
     if (agent.memory && agent.commit) await agent.memory.commitInto(recorder, context, agent.commit)
-  } catch (thrown) {
-    // What stopped it may be the store itself.
-    await recorder.keep().catch(() => {})
-    throw Object.assign(ownError(thrown, context.run), { session: recorder.session })
-  }
-  return recorder.session
+  })
 }
 
 /** The turns whose tools are running around this code. */
@@ -72,9 +61,6 @@ class Loop {
   readonly #prompt: Digest | undefined
   readonly #tools: Tools | undefined
   readonly #about: About
-  /** Questions of this turn that are on their way to a person, and those that nobody has answered. */
-  readonly #asking = new Set<Promise<GivenDecision>>()
-  readonly #open: ChunkInput[] = []
   #repaired = false
 
   constructor(agent: AgentSpec, recorder: Recorder, context: RunContext) {
@@ -185,77 +171,22 @@ class Loop {
   }
 
   async #runTools(calls: readonly ToolCallPart[]): Promise<void> {
-    const turn = this.#recorder.session.chunks.findLast(chunk => chunk.kind === 'assistant')
+    const asked = this.#recorder.session.chunks.findLast(chunk => chunk.kind === 'assistant')
     const running = runningTurns.here ?? []
     using deadline = new Deadline(this.#context)
+    const turn = new AgentTurn(calls, this.#agent.tools, this.#recorder, this.#context, deadline.signal)
     try {
-      await runningTurns.run(turn ? [...running, turn] : running, () =>
-        this.#dispatch(calls, deadline.signal),
-      )
+      await runningTurns.run(asked ? [...running, asked] : running, () => dispatchCalls(calls, turn))
     } catch (error) {
-      // Nobody is there: the other questions of the turn are about to find that out, and belong on the record with the first.
-      if (isWaiting(error)) await Promise.allSettled(this.#asking)
+      await turn.questions.settle(error)
       throw error
     } finally {
-      this.#recorder.add(...this.#open)
+      this.#recorder.add(...turn.questions.open)
     }
     const keeping = this.#recorder.keepSoon()
     if (keeping) await keeping
     if (deadline.passed) throw new BudgetSpent('the time is over')
     if (deadline.signal.aborted) throw cancelledError(deadline.signal)
-  }
-
-  #dispatch(calls: readonly ToolCallPart[], signal: AbortSignal): Promise<void> {
-    const context = this.#context
-    const { policy, by, runtime } = context
-    const { session } = this.#recorder
-    const open = () => runtime.places.open({ session, run: context.runId, signal })
-    const sandbox = async () => (await open()).sandbox
-    const turn = { session, context, store: this.#recorder.store, signal, open }
-    return dispatchCalls(calls, {
-      tools: this.#agent.tools,
-      session,
-      signal,
-      policy,
-      by,
-      sandbox,
-      ...(session.placement && { files: async () => pathFiles(await sandbox()) }),
-      sample: scopeIn(context).sample,
-      approve: request => {
-        const asking = this.#approve(request, calls.indexOf(request.call))
-        this.#asking.add(asking)
-        return asking
-      },
-      ruled: (call, rule) => passRuling(call, rule, turn),
-      around: (call, run) => passTool(call, run, turn),
-      // As it runs: an approver may have edited the arguments.
-      onStart: ({ call, args }) => {
-        if (context.events.observed)
-          emit(context, { type: 'tool-call', call: { ...call, args: this.#recorder.store.clean(args) } })
-      },
-      onProgress: (callId, data) => {
-        if (context.events.observed)
-          emit(context, { type: 'tool-progress', callId, data: this.#recorder.store.clean(data) })
-      },
-      onResult: record => {
-        const { call, outcome } = record
-        emit(context, { type: 'tool-result', callId: call.id, tool: call.name, outcome })
-        this.#recorder.add(...toolChunks(record))
-        return changes(this.#agent.tools.get(call.name)) ? this.#recorder.keepSoon() : undefined
-      },
-    })
-  }
-
-  async #approve(request: ApprovalRequest, place: number): Promise<GivenDecision> {
-    try {
-      return await askPerson(request, place, this.#context)
-    } catch (error) {
-      if (isWaiting(error)) {
-        for (const { approval } of approvalsIn(error))
-          this.#open.push(askedChunk({ ...request, approval }, this.#context.by))
-      }
-      throw error
-    }
   }
 
   /** Checks a structured answer. One that does not fit is sent back once with what is wrong; then the run fails with the text. */
@@ -286,12 +217,78 @@ class Loop {
   }
 }
 
+/** A turn of an agent: each call is an effect, people are asked through the run, and results go on the session that the call makes. */
+class AgentTurn implements Turn, ToolTurn {
+  readonly tools: Turn['tools']
+  readonly session: Session
+  readonly context: RunContext
+  readonly store: Recorder['store']
+  readonly signal: AbortSignal
+  readonly policy: Turn['policy']
+  readonly by: string
+  readonly sample: string
+  readonly questions: Questions
+  readonly #calls: readonly ToolCallPart[]
+  readonly #recorder: Recorder
+
+  constructor(
+    calls: readonly ToolCallPart[],
+    tools: Turn['tools'],
+    recorder: Recorder,
+    context: RunContext,
+    signal: AbortSignal,
+  ) {
+    this.#calls = calls
+    this.#recorder = recorder
+    this.tools = tools
+    this.session = recorder.session
+    this.store = recorder.store
+    this.context = context
+    this.signal = signal
+    this.policy = context.policy
+    this.by = context.by
+    this.sample = scopeIn(context).sample
+    this.questions = new Questions(context)
+  }
+
+  readonly open: ToolTurn['open'] = () => {
+    const { session, context, signal } = this
+    return context.runtime.places.open({ session, run: context.runId, signal })
+  }
+
+  readonly sandbox = async () => (await this.open()).sandbox
+
+  get files(): Turn['files'] {
+    return this.session.placement && (async () => pathFiles(await this.sandbox()))
+  }
+
+  readonly ruled: Required<Turn>['ruled'] = (call, rule) => passRuling(call, rule, this)
+
+  readonly approve: Required<Turn>['approve'] = request =>
+    this.questions.ask(request, this.#calls.indexOf(request.call))
+
+  readonly onStart: Required<Turn>['onStart'] = ({ call, args }) => {
+    if (this.context.events.observed)
+      emit(this.context, { type: 'tool-call', call: { ...call, args: this.store.clean(args) } })
+  }
+
+  readonly around: Required<Turn>['around'] = (call, run) => passTool(call, run, this)
+
+  readonly onProgress: Required<Turn>['onProgress'] = (callId, data) => {
+    if (this.context.events.observed)
+      emit(this.context, { type: 'tool-progress', callId, data: this.store.clean(data) })
+  }
+
+  readonly onResult: Turn['onResult'] = record => {
+    const { call, outcome } = record
+    emit(this.context, { type: 'tool-result', callId: call.id, tool: call.name, outcome })
+    this.#recorder.add(...toolChunks(record))
+    return changes(this.tools.get(call.name)) ? this.#recorder.keepSoon() : undefined
+  }
+}
+
 /** Attempts that failed: with the last of them, the turn. */
 function lastEndsTurn(attempts: readonly ChunkInput[]): readonly ChunkInput[] {
   const last = attempts.at(-1) as ChunkInput & { readonly kind: 'error' }
   return [...attempts.slice(0, -1), { ...last, detail: unfinished }]
-}
-
-function isWaiting(error: unknown): error is RathError {
-  return error instanceof RathError && error.code === 'run-waiting'
 }

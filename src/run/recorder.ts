@@ -6,6 +6,23 @@ import { type SessionValue, tipAfter } from '../session/value.ts'
 import type { Store } from '../store/spec.ts'
 import { emit, type RunContext } from './context.ts'
 
+/** Does work that records, and returns the session it made. An error carries that session as far as it came. */
+export async function recorded(
+  input: Session,
+  context: RunContext,
+  work: (recorder: Recorder) => Promise<void>,
+): Promise<Session> {
+  const recorder = await Recorder.on(input, context)
+  try {
+    await work(recorder)
+  } catch (thrown) {
+    // What stopped it may be the store itself.
+    await recorder.keep().catch(() => {})
+    throw Object.assign(context.run.own(thrown), { session: recorder.session })
+  }
+  return recorder.session
+}
+
 /**
  * The session that a call makes, as it grows. It begins with what the store keeps of its input, so that keys of the journal never cover a
  * secret. `add` puts chunks on it, `keep` waits until the store has them, `keepSoon` lets the next write of the run take them along.
@@ -16,9 +33,11 @@ export class Recorder {
   /** What the session grew from, until the store has it too: a graph has no missing parents. */
   #input: Session | undefined
   #value: SessionValue
-  /** As far as writes were asked for, and as far as whoever follows was told. */
+  /** The value as a session, once somebody has asked for it: one object for each value. */
+  #session: Session | undefined
+  /** As far as writes were asked for, and as far as whoever follows has been shown. */
   #kept: SessionValue
-  #told: number
+  #shown: number
 
   private constructor(input: Session, context: RunContext, store: Store) {
     this.#context = context
@@ -28,7 +47,7 @@ export class Recorder {
     const lineage = onLane(context.out.lineage, value.lineage.lane)
     this.#value = { ...value, id: context.out.id, lineage, since: context.out.id }
     this.#kept = this.#value
-    this.#told = input.length
+    this.#shown = input.length
   }
 
   static async on(input: Session, context: RunContext): Promise<Recorder> {
@@ -38,27 +57,28 @@ export class Recorder {
   }
 
   get session(): Session {
-    return sessionOf(this.#value)
+    this.#session ??= sessionOf(this.#value)
+    return this.#session
   }
 
   add(...chunks: readonly ChunkInput[]): void {
-    const { by } = this.#context
-    const { clock } = this.#context
+    if (chunks.length === 0) return
+    const { by, clock } = this.#context
     // What was done side by side goes on the record in the order asked: a chunk is never older than the one before it.
     let last = this.#value.tip?.at ?? 0
     const signed = chunks.map(chunk => {
       last = Math.max(last, chunk.at ?? (clock ? clock.now() : Date.now()))
       return 'by' in chunk ? { ...chunk, at: last } : { ...chunk, by, at: last }
     })
-    const value = { ...this.#value, tip: tipAfter(this.#value, signed, last) }
-    this.#value = value
+    this.#value = { ...this.#value, tip: tipAfter(this.#value, signed, last) }
+    this.#session = undefined
   }
 
   async keep(): Promise<void> {
     const { run } = this.#context
     for (const session of this.#unkept()) await run.keep(session)
     await run.settled()
-    this.#tell()
+    this.#show()
   }
 
   /** Waits only when somebody follows: nobody is shown what could still be lost. */
@@ -72,7 +92,7 @@ export class Recorder {
     return waits
   }
 
-  /** The last thing that a call does. What the outermost call made is durable when its run has ended, and not told before. */
+  /** The last thing that a call does. What the outermost call made is durable when its run has ended, and not shown before. */
   keepLast(): Promise<unknown> | undefined {
     return this.#context.isOutermost ? this.keepSoon() : this.keep()
   }
@@ -86,6 +106,7 @@ export class Recorder {
     if (this.#value === this.#kept) return []
     // What is kept may differ from what was given: secrets are taken out, and the run goes on without them.
     const session = this.store.clean(this.session)
+    this.#session = session
     this.#value = valueFrom(session)
     this.#kept = this.#value
     const input = this.#input
@@ -93,9 +114,9 @@ export class Recorder {
     return input ? [input, session] : [session]
   }
 
-  #tell(): void {
-    const from = this.#told
-    this.#told = this.session.length
+  #show(): void {
+    const from = this.#shown
+    this.#shown = this.session.length
     if (!this.#context.events.observed) return
     for (const chunk of this.session.chunks.slice(from)) emit(this.#context, { type: 'chunk', chunk })
   }

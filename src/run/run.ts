@@ -1,5 +1,5 @@
 import type { Digest } from '../base/digest.ts'
-import { RathError } from '../base/errors.ts'
+import { RathError, toRathError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { asJson, canonicalJson, type Json, type JsonObject } from '../base/json.ts'
 import { version } from '../base/version.ts'
@@ -243,6 +243,27 @@ export class Run {
     this.#parked = this.#parked.filter(({ approval }) => !ids.includes(approval))
   }
 
+  /**
+   * What was thrown in it, as an error that can carry its work. One that another run threw too, such as that of a store which neither could
+   * open, is copied: nobody is handed the session of somebody else.
+   */
+  own(thrown: unknown): RathError {
+    const error = toRathError(thrown)
+    const { code, message, data } = error
+    const isOthers = (throwers.get(error) ?? this) !== this
+    return this.#thrown(isOthers ? new RathError(code, message, { cause: error, data }) : error)
+  }
+
+  /** The error of a session that it was waiting for: it stays as it is, with the work so far on that session. */
+  ownInput(thrown: unknown): RathError {
+    return this.#thrown(toRathError(thrown))
+  }
+
+  #thrown(error: RathError): RathError {
+    throwers.set(error, this)
+    return error
+  }
+
   stop(error: RathError): void {
     this.#stopped ??= error
     this.#facts.cancel(error)
@@ -400,6 +421,9 @@ function statusOf({ code }: RathError): RunStatus {
       return 'failed'
   }
 }
+
+/** The run whose work so far an error carries. */
+const throwers = new WeakMap<RathError, Run>()
 
 /** What an error of a run that waits asks of people. */
 export function approvalsIn({ data: { approvals } }: RathError): readonly OpenApproval[] {

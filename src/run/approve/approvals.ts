@@ -3,10 +3,12 @@ import { digestOf } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import { longestTimer } from '../../base/time.ts'
+import type { ChunkInput } from '../../session/chunk.ts'
 import type { Session } from '../../session/session.ts'
 import {
   type ApprovalDecision,
   type ApprovalRequest,
+  askedChunk,
   checkDecision,
   editProblem,
   type GivenDecision,
@@ -16,14 +18,47 @@ import { emit, type RunContext } from '../context.ts'
 import { effect, valueIn } from '../effect.ts'
 import { askedIn, cleanDigest, type EntryName, type Lending, type Outcome, stateIn } from '../entry.ts'
 import { scopeIn } from '../frame.ts'
-import type { OpenApproval } from '../run.ts'
+import { approvalsIn, type OpenApproval } from '../run.ts'
 import { argumentsDigest, factsIn } from './approval-facts.ts'
+
+/** The questions of one turn to people. */
+export class Questions {
+  readonly #context: RunContext
+  readonly #asking = new Set<Promise<GivenDecision>>()
+  /** Those that nobody has answered, as chunks. */
+  readonly open: ChunkInput[] = []
+
+  constructor(context: RunContext) {
+    this.#context = context
+  }
+
+  /** `place` is that of the call in its turn. */
+  ask(request: ApprovalRequest, place: number): Promise<GivenDecision> {
+    const asking = askPerson(request, place, this.#context).catch(error => {
+      for (const { approval } of waitingFor(error))
+        this.open.push(askedChunk({ ...request, approval }, this.#context.by))
+      throw error
+    })
+    this.#asking.add(asking)
+    return asking
+  }
+
+  /** Nobody is there for one of them: the others are about to find that out, and belong on the record with the first. */
+  async settle(error: unknown): Promise<void> {
+    if (waitingFor(error).length > 0) await Promise.allSettled(this.#asking)
+  }
+}
+
+/** What an error that parks a run waits for; nothing for any other. */
+function waitingFor(error: unknown): readonly OpenApproval[] {
+  return error instanceof RathError && error.code === 'run-waiting' ? approvalsIn(error) : []
+}
 
 /**
  * Asks a person through the door: a decision on record, the handler of the call, or nobody yet: then the run is parked, and this rejects
  * with `run-waiting`.
  */
-export async function askPerson(
+async function askPerson(
   request: ApprovalRequest,
   place: number,
   context: RunContext,

@@ -1,13 +1,16 @@
+import { readlinkSync, realpathSync } from 'node:fs'
 import { RathError } from '../base/errors.ts'
 import { asJson, type JsonObject } from '../base/json.ts'
+import { realPathIn, viewOf } from '../sandbox/host/real-path.ts'
 import type { Sandbox } from '../sandbox/spec.ts'
-import type { ChunkInput, ToolOutcome } from '../session/chunk.ts'
+import type { ChunkInput } from '../session/chunk.ts'
 import type { Session } from '../session/session.ts'
 import type { Store } from '../store/spec.ts'
+import type { PathFiles } from '../tool/policy/path-root.ts'
 import type { PreparedCall } from '../tool/prepare.ts'
 import type { Effect, Tool } from '../tool/spec.ts'
 import type { ToolEvidence, ToolRecord } from '../tool/tool-record.ts'
-import type { CallRecord, Ruling } from '../tool/turn.ts'
+import type { CallRecord, Ruling, RunTool } from '../tool/turn.ts'
 import type { RunContext } from './context.ts'
 import { effect, errorOf, valueIn } from './effect.ts'
 import { askerOf, cleanDigest, type Lending, type Outcome, type Seen, type ToolAsked } from './entry.ts'
@@ -17,14 +20,14 @@ import type { Place } from './place/place.ts'
 import type { Visit } from './place/places.ts'
 import { Sight, stillSeen } from './place/sight.ts'
 
-/** One turn's calls at the door. */
+/** What the calls of one turn are made from. */
 export interface ToolTurn {
   readonly session: Session
   readonly context: RunContext
   readonly store: Store
   /** Aborted when the turn is. */
   readonly signal: AbortSignal
-  readonly open?: (() => Promise<Place>) | undefined
+  open(): Promise<Place>
 }
 
 /** Makes a call: its outcome on record, or the tool. */
@@ -74,9 +77,7 @@ function work(
 ): Promise<ToolRecord> {
   const isOnFiles = changes(call.tool) && turn.session.placement !== undefined
   if (isOnFiles) return workOnFiles(call, run, turn, sample, sight)
-  const { open } = turn
-  const begun = open && (() => startOver(turn).then(open))
-  return perform(run, begun, sight)
+  return perform(run, () => startOver(turn).then(() => turn.open()), sight)
 }
 
 /** In a run that goes on, the files that belong to what is on record are put back first. */
@@ -169,8 +170,6 @@ function startOver(turn: ToolTurn): Promise<void> {
 function visitOf({ session, context, signal }: ToolTurn): Visit {
   return { session, run: context.runId, signal }
 }
-
-type RunTool = (sandbox?: () => Promise<Sandbox>) => Promise<ToolOutcome>
 
 /** Takes a ruling through the door: what policies and tools say may depend on files, which a replay does not look at. */
 export async function passRuling(
@@ -299,24 +298,15 @@ function filesFound({ drift, putAway, problem }: ToolEvidence): ChunkInput[] {
   ]
 }
 
-type Run = (sandbox?: () => Promise<Sandbox>) => Promise<ToolOutcome>
-
 /** Runs a tool and tells what its chunk says of it: the outcome, how long it took, and where it ran if it asked for a place. */
-async function perform(
-  run: Run,
-  open: (() => Promise<Place>) | undefined,
-  sight: Sight,
-): Promise<ToolRecord> {
+async function perform(run: RunTool, open: () => Promise<Place>, sight: Sight): Promise<ToolRecord> {
   let place: Place | undefined
   const refused = new Refusal()
-  const watched =
-    open &&
-    (async () => {
-      place = await refused.kept(open())
-      return sight.watch(place.sandbox)
-    })
   const start = performance.now()
-  const outcome = await run(watched)
+  const outcome = await run(async () => {
+    place = await refused.kept(open())
+    return sight.watch(place.sandbox)
+  })
   const durationMs = performance.now() - start
   refused.throw()
   if (place === undefined) return { outcome, durationMs }
@@ -326,7 +316,7 @@ async function perform(
 }
 
 /** The same for one that may change files, and what it changed. */
-async function performCaptured(run: Run, capture: Capture, sight: Sight): Promise<ToolRecord> {
+async function performCaptured(run: RunTool, capture: Capture, sight: Sight): Promise<ToolRecord> {
   const start = performance.now()
   const refused = new Refusal()
   const outcome = await capture.run(() => run(async () => sight.watch(await refused.kept(capture.sandbox()))))
@@ -360,5 +350,17 @@ async function evidenceOf(capture: Capture): Promise<ToolEvidence> {
     return await capture.end()
   } catch (error) {
     return { problem: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** The workspace as path rules see it; undefined for one that this machine cannot look into. */
+export function pathFiles({ hostPath, cwd }: Sandbox): PathFiles | undefined {
+  if (hostPath === undefined) return undefined
+  const view = viewOf(hostPath)
+  // Without another thread, the way to which takes longer than the answer.
+  return {
+    folder: cwd,
+    realpath: async path => (view === undefined ? realpathSync.native(path) : realPathIn(view.root, path)),
+    readlink: async path => readlinkSync((view?.root ?? '') + path),
   }
 }
