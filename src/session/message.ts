@@ -1,7 +1,6 @@
 import { sha256 } from '../base/digest.ts'
 import type { Chunk, ToolOutcome } from './chunk.ts'
 import { type AnswerPart, callsIn, type Part, type ToolCallPart } from './part.ts'
-import { standing } from './summary.ts'
 
 /** What a model is shown, free of any provider's dialect. */
 export type Message =
@@ -15,17 +14,6 @@ export interface ToolMessage {
   readonly callId: string
   readonly tool: string
   readonly outcome: ToolOutcome
-}
-
-/**
- * The model-visible view of a history, valid for every provider whatever the history went through: system messages
- * first, every tool call answered exactly once and directly after it, in the order asked, no call id twice, and names of tools
- * that providers take. A name that a model made up is written otherwise here, and stays as it was on the record.
- */
-export function viewMessages(chunks: Iterable<Chunk>): Message[] {
-  const view = new MessageView()
-  for (const chunk of standing(chunks)) view.add(chunk)
-  return view.messages()
 }
 
 const unanswered: ToolOutcome = Object.freeze({

@@ -3,6 +3,7 @@ import { backwards, foldAt } from './chain.ts'
 import type { Chunk, CompressBody } from './chunk.ts'
 import { areSiblings, endsTurn } from './fold.ts'
 import { identityOf } from './identity.ts'
+import { type Message, MessageView } from './message.ts'
 
 /** For a replaced chunk, the summary that stands for it now; a summary may itself have been summarised since. */
 export function summariesOf(
@@ -114,4 +115,15 @@ export function reachesModel(chunk: Chunk): boolean {
     default:
       return false
   }
+}
+
+/**
+ * The model-visible view of a history, valid for every provider whatever the history went through: system messages
+ * first, every tool call answered exactly once and directly after it, in the order asked, no call id twice, and names of tools
+ * that providers take. A name that a model made up is written otherwise here, and stays as it was on the record.
+ */
+export function viewMessages(chunks: Iterable<Chunk>): Message[] {
+  const view = new MessageView()
+  for (const chunk of standing(chunks)) view.add(chunk)
+  return view.messages()
 }

@@ -2,8 +2,9 @@ import { commonAncestor } from '../../session/ancestor.ts'
 import { chunksFrom, lengthOf } from '../../session/chain.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import { identityOf } from '../../session/identity.ts'
-import { type Message, viewMessages } from '../../session/message.ts'
+import type { Message } from '../../session/message.ts'
 import { type Session, valueFrom } from '../../session/session.ts'
+import { viewMessages } from '../../session/summary.ts'
 import { type OpenAIMessage, openAIMessages } from './openai.ts'
 
 /** Two ways to go on from one point, of which one was judged better. */
