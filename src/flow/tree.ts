@@ -10,7 +10,7 @@ export interface TreeNode<T> {
 }
 
 /** One place in the tree. */
-export interface Place<T> {
+export interface TreePlace<T> {
   /** From the root, joined by dots; empty at the root. */
   readonly path: string
   /** The last part of it: what its parent calls it. */
@@ -27,14 +27,14 @@ export interface Place<T> {
  * Every place of the tree, each parent before its children. A module held in several places is listed at each and entered at the first, so
  * that the walk is linear in what is held however much of it is shared. Iterative, so that depth has no limit.
  */
-export function placesOf<T extends object & TreeNode<T>>(root: T): Place<T>[] {
-  const places: Place<T>[] = []
+export function placesOf<T extends object & TreeNode<T>>(root: T): TreePlace<T>[] {
+  const places: TreePlace<T>[] = []
   const firsts = new Map<T, string>()
-  const around: Place<T>[] = []
+  const around: TreePlace<T>[] = []
   const open = new Set<T>()
-  const next: Place<T>[] = [{ path: '', name: '', depth: 0, module: root }]
+  const next: TreePlace<T>[] = [{ path: '', name: '', depth: 0, module: root }]
   for (let place = next.pop(); place; place = next.pop()) {
-    while (around.length > place.depth) open.delete((around.pop() as Place<T>).module)
+    while (around.length > place.depth) open.delete((around.pop() as TreePlace<T>).module)
     const { path, module, depth } = place
     const first = firsts.get(module)
     if (open.has(module)) {
@@ -135,7 +135,10 @@ export function modelName({ model }: { readonly model?: unknown }): string {
   return typeof id === 'string' ? id : ''
 }
 
-function cycleFrom<T extends object>(around: readonly Place<T>[], { name, module }: Place<T>): string {
+function cycleFrom<T extends object>(
+  around: readonly TreePlace<T>[],
+  { name, module }: TreePlace<T>,
+): string {
   const start = around.findIndex(place => place.module === module)
   const names = around.slice(start).map(place => place.name || classNameOf(place.module))
   return [...names, name].join(' → ')

@@ -18,7 +18,7 @@ export interface Words {
 export function wordsOf(text: string): Words {
   const terms: string[] = []
   const sequence: string[] = []
-  for (const [run] of fold(text).matchAll(runs)) {
+  for (const [run] of oneForm(text).matchAll(runs)) {
     if (plain.test(run)) addWord(run.toLowerCase(), terms, sequence)
     else addCompound(run, terms, sequence)
   }
@@ -39,7 +39,7 @@ const humps = /(?<=\p{Ll})(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})|(?<=\p{L})(?=\p
 const longestWord = 64
 
 /** One form for what people take for the same letters. Case is kept, because it divides identifiers. */
-function fold(text: string): string {
+function oneForm(text: string): string {
   if (ascii.test(text)) return text
   return text
     .normalize('NFKD')

@@ -13,8 +13,8 @@ import { perceive, stateAfter } from './state.ts'
  * while adding a chunk stays O(1) in time and memory however long the chain is.
  */
 class Link {
-  #previous: Link | undefined
-  #jump: Link | undefined
+  #previous: LinkedChunk | undefined
+  #jump: LinkedChunk | undefined
   /** -1 until it is linked. */
   #index = -1
   #fold: Fold = emptyFold
@@ -30,22 +30,32 @@ class Link {
   #view: KeptView | undefined
 
   /** Freezes a link that has its fields and hangs it behind another. */
-  static attach(link: Link, previous: Link | undefined, id: Digest | undefined): Link {
+  static attach(
+    link: Link & ChunkBody,
+    previous: LinkedChunk | undefined,
+    id: Digest | undefined,
+  ): LinkedChunk {
     Object.freeze(link)
     if (previous) {
       link.#previous = previous
       link.#index = previous.#index + 1
       link.#jump = Link.#farther(previous)
     } else link.#index = 0
-    link.#fold = fold(previous ? previous.#fold : emptyFold, link as unknown as Chunk)
+    link.#fold = fold(previous ? previous.#fold : emptyFold, link)
     link.#id = id
     link.#claimed = id !== undefined
     link.#proven = id === undefined && (previous === undefined || previous.#proven)
     return link
   }
 
-  static isAttached(link: Link): boolean {
+  /** A link hangs in a chain only with its fields: it is a chunk then. */
+  static isAttached(link: Link): link is LinkedChunk {
     return link.#index >= 0
+  }
+
+  static of(chunk: Chunk): LinkedChunk {
+    if (#index in chunk) return chunk
+    throw new TypeError('This chunk was not made by a session.')
   }
 
   get index(): number {
@@ -53,33 +63,36 @@ class Link {
   }
 
   get text(): string {
-    return chunkText(this as unknown as ChunkBody)
+    return Link.isAttached(this) ? chunkText(this) : ''
   }
 
   get id(): Digest {
-    if (this.#id !== undefined) return this.#id
-    for (const link of this.#unknown('id')) {
+    let id = this.#id
+    if (id !== undefined) return id
+    for (const link of this.#without(link => link.#id)) {
       const previous = link.#previous
-      link.#id = identify(link as unknown as ChunkBody, previous === undefined ? undefined : previous.#id)
+      id = identify(link, previous === undefined ? undefined : previous.#id)
+      link.#id = id
     }
-    return this.#id as unknown as Digest
+    return id ?? unlinked()
   }
 
   get state(): Digest {
-    if (this.#state !== undefined) return this.#state
-    for (const link of this.#unknown('state')) {
-      const chunk = link as unknown as Chunk
-      const perceived = perceive(chunk, link.#fold.turn, () => backwards(previousOf(chunk)))
-      link.#state = stateAfter(previousOf(chunk), chunk, perceived)
+    let state = this.#state
+    if (state !== undefined) return state
+    for (const link of this.#without(link => link.#state)) {
+      const perceived = perceive(link, link.#fold.turn, () => backwards(link.#previous))
+      state = stateAfter(link.#previous, link, perceived)
+      link.#state = state
     }
-    return this.#state as unknown as Digest
+    return state ?? unlinked()
   }
 
   /** The links up to this one that lack a digest, oldest first; a loop, because a chain can be a million long. */
-  #unknown(which: 'id' | 'state'): Link[] {
-    const links: Link[] = []
-    let link: Link | undefined = this
-    while (link && (which === 'id' ? link.#id : link.#state) === undefined) {
+  #without(digest: (link: Link) => Digest | undefined): LinkedChunk[] {
+    const links: LinkedChunk[] = []
+    let link: LinkedChunk | undefined = Link.isAttached(this) ? this : undefined
+    while (link && digest(link) === undefined) {
       links.push(link)
       link = link.#previous
     }
@@ -90,7 +103,7 @@ class Link {
     return { ...(this as object), id: this.id }
   }
 
-  static previous(link: Link): Link | undefined {
+  static previous(link: Link): LinkedChunk | undefined {
     return link.#previous
   }
 
@@ -127,12 +140,11 @@ class Link {
   }
 
   /** `text` is the chunk's own JSON where it is known; without it, it is written again. */
-  static prove(link: Link, text?: string): Digest | undefined {
+  static prove(link: LinkedChunk, text?: string): Digest | undefined {
     if (link.#proven) return undefined
     const previous = link.#previous
     if (link.#claimed) {
-      const written = text ?? writeBody(link as unknown as ChunkBody)
-      const expected = identifyText(written, previous === undefined ? null : previous.id)
+      const expected = identifyText(text ?? writeBody(link), previous === undefined ? null : previous.id)
       if (expected !== link.#id) return expected
     }
     if (previous === undefined || previous.#proven) link.#proven = true
@@ -147,39 +159,47 @@ class Link {
     return link.#id
   }
 
-  static write(link: Link): string {
-    const text = writeBody(link as unknown as ChunkBody)
+  static write(link: LinkedChunk): string {
+    const text = writeBody(link)
     link.#id ??= identifyText(text, link.#previous?.id ?? null)
     return text
   }
 
-  static #farther(previous: Link): Link {
+  static #farther(previous: LinkedChunk): LinkedChunk {
     const jump = previous.#jump
     const second = jump === undefined ? undefined : jump.#jump
     if (jump === undefined || second === undefined) return previous
     return previous.#index - jump.#index === jump.#index - second.#index ? second : previous
   }
 
-  static at(link: Link, index: number): Link {
+  static at(link: LinkedChunk, index: number): LinkedChunk {
     let here = link
     while (here.#index > index) {
       const jump = here.#jump
-      here = jump && jump.#index >= index ? jump : (here.#previous as Link)
+      here = jump && jump.#index >= index ? jump : (here.#previous as LinkedChunk)
     }
     return here
   }
+}
+
+/** What a chunk is to this file: the same object, with its place in the chain. */
+type LinkedChunk = Chunk & Link
+
+function unlinked(): never {
+  throw new TypeError('A chunk has no digest before it is linked.')
 }
 
 /** Adds a chunk behind `previous`. `id` is given only when the chunk was recorded before, and is then a claim to verify. */
 export function link(previous: Chunk | undefined, body: ChunkBody, id?: Digest): Chunk {
   // A body that was parsed for this purpose is a link already; any other is copied into one.
   const fresh = body instanceof Link && !Link.isAttached(body) ? body : Object.assign(new Link(), body)
-  return Link.attach(fresh, asLink(previous), id) as unknown as Chunk
+  return Link.attach(fresh, previous && Link.of(previous), id)
 }
 
 /** Where a chunk's fields can be written before it is linked; see `parseChunk`. */
 export function newLink(): Record<string, unknown> {
-  return new Link() as unknown as Record<string, unknown>
+  const fields: object = new Link()
+  return fields as Record<string, unknown>
 }
 
 /** The same content behind another chunk: it keeps its branch and says where it came from. */
@@ -192,8 +212,8 @@ const sources = new WeakMap<Chunk, Chunk>()
 
 /** A copy is no better than what it was made of. */
 export function copyOf(source: Chunk, copy: Chunk): Chunk {
-  if (Link.proven(asLink(source))) return copy
-  Link.disprove(asLink(copy))
+  if (Link.proven(Link.of(source))) return copy
+  Link.disprove(Link.of(copy))
   sources.set(copy, source)
   return copy
 }
@@ -212,12 +232,12 @@ export interface Mismatch {
  */
 export function mismatchIn(tip: Chunk | undefined): Mismatch | undefined {
   const unproven: Chunk[] = []
-  for (let here = tip; here && !Link.proven(asLink(here)); here = previousOf(here)) unproven.push(here)
+  for (let here = tip; here && !Link.proven(Link.of(here)); here = previousOf(here)) unproven.push(here)
   for (const chunk of unproven.reverse()) {
     const source = sources.get(chunk)
     const before = source && mismatchIn(source)
     if (before) return { ...before, at: chunk }
-    const expected = Link.prove(asLink(chunk))
+    const expected = Link.prove(Link.of(chunk))
     if (expected !== undefined) return { at: chunk, chunk, expected }
   }
   return undefined
@@ -225,7 +245,7 @@ export function mismatchIn(tip: Chunk | undefined): Mismatch | undefined {
 
 /** Says what `text`, from which a chunk was read, says about its id; where it says nothing good, `mismatchIn` finds out. */
 export function proveFrom(text: string, chunk: Chunk): void {
-  Link.prove(asLink(chunk), text)
+  Link.prove(Link.of(chunk), text)
 }
 
 export function isLinked(value: unknown): value is Chunk {
@@ -233,21 +253,21 @@ export function isLinked(value: unknown): value is Chunk {
 }
 
 export function previousOf(chunk: Chunk): Chunk | undefined {
-  return Link.previous(asLink(chunk)) as unknown as Chunk | undefined
+  return Link.previous(Link.of(chunk))
 }
 
 export function foldAt(tip: Chunk | undefined): Fold {
-  return tip ? Link.fold(asLink(tip)) : emptyFold
+  return tip ? Link.fold(Link.of(tip)) : emptyFold
 }
 
 /** The chunk's id if it has been computed or claimed; never computes it. */
 export function knownId(chunk: Chunk): Digest | undefined {
-  return Link.knownId(asLink(chunk))
+  return Link.knownId(Link.of(chunk))
 }
 
 /** The chunk's own JSON text. Its id, if nobody has asked for it yet, is made of the same text. */
 export function writeChunk(chunk: Chunk): string {
-  return Link.write(asLink(chunk))
+  return Link.write(Link.of(chunk))
 }
 
 /**
@@ -255,11 +275,11 @@ export function writeChunk(chunk: Chunk): string {
  * remembers the last keeper only; one that is forgotten looks again.
  */
 export function markKept(tip: Chunk | undefined, keeper: object): void {
-  if (tip) Link.setKeeper(asLink(tip), keeper)
+  if (tip) Link.setKeeper(Link.of(tip), keeper)
 }
 
 export function isKeptBy(chunk: Chunk, keeper: object): boolean {
-  return Link.keeper(asLink(chunk)) === keeper
+  return Link.keeper(Link.of(chunk)) === keeper
 }
 
 /**
@@ -267,16 +287,16 @@ export function isKeptBy(chunk: Chunk, keeper: object): boolean {
  * new. It is a field for the reason that `markKept` gives, and lives as long as the chunk.
  */
 export function keepView(tip: Chunk, view: KeptView): void {
-  Link.setView(asLink(tip), view)
+  Link.setView(Link.of(tip), view)
 }
 
 export function viewKeptAt(tip: Chunk): KeptView | undefined {
-  return Link.view(asLink(tip))
+  return Link.view(Link.of(tip))
 }
 
 /** Whether a chunk's id was read from somewhere and not computed here. */
 export function isClaimed(chunk: Chunk): boolean {
-  return Link.claimed(asLink(chunk))
+  return Link.claimed(Link.of(chunk))
 }
 
 export function lengthOf(tip: Chunk | undefined): number {
@@ -285,7 +305,7 @@ export function lengthOf(tip: Chunk | undefined): number {
 
 /** The chunk at `index` of the chain that ends in `tip`, in O(log n). */
 export function chunkAt(tip: Chunk, index: number): Chunk {
-  return Link.at(asLink(tip), index) as unknown as Chunk
+  return Link.at(Link.of(tip), index)
 }
 
 /** The chunks of a chain from `start` to its tip, oldest first, in time linear in their number. */
@@ -301,10 +321,4 @@ export function chunksFrom(tip: Chunk | undefined, start: number): Chunk[] {
 /** The chunks of a chain from its tip to its first, one step at a time. */
 export function* backwards(tip: Chunk | undefined): Generator<Chunk, void, undefined> {
   for (let here = tip; here; here = previousOf(here)) yield here
-}
-
-function asLink(chunk: Chunk): Link
-function asLink(chunk: Chunk | undefined): Link | undefined
-function asLink(chunk: Chunk | undefined): Link | undefined {
-  return chunk as unknown as Link | undefined
 }

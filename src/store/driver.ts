@@ -28,7 +28,11 @@ export interface StoreDriver {
   sessionIds(prefix: string, limit: number): Promise<string[]>
   tagged(tag: string): Promise<string | undefined>
   /** Newest first by (created, id); `before` continues behind a row. */
-  sessionRows(filter: SessionFilter, limit: number, before: Place | undefined): Promise<SessionRow[]>
+  sessionRows(
+    filter: SessionFilter,
+    limit: number,
+    before: SessionPosition | undefined,
+  ): Promise<SessionRow[]>
   readonly sessionChanges: ChangeLog<SessionRow>
   readonly runChanges: ChangeLog<RunRow>
   /** Calls `wake` soon after anything was committed, by any process; spurious calls are fine. */
@@ -84,7 +88,7 @@ export interface EntryName {
   readonly occurrence: number
 }
 
-export interface Place {
+export interface SessionPosition {
   readonly created: number
   readonly id: string
 }

@@ -1,6 +1,6 @@
 import { RathError, show } from '../base/errors.ts'
 import { type Problem, refuse } from '../base/json.ts'
-import type { Place, StoreDriver } from './driver.ts'
+import type { SessionPosition, StoreDriver } from './driver.ts'
 import type { SessionFilter, SessionPage } from './spec.ts'
 
 export async function listPage(driver: StoreDriver, filter: SessionFilter): Promise<SessionPage> {
@@ -10,7 +10,7 @@ export async function listPage(driver: StoreDriver, filter: SessionFilter): Prom
   const rows = await driver.sessionRows(filter, limit + 1, before)
   if (rows.length <= limit) return { rows }
   const page = rows.slice(0, limit)
-  const { created, id } = page.at(-1) as Place
+  const { created, id } = page.at(-1) as SessionPosition
   return { rows: page, cursor: Buffer.from(JSON.stringify([created, id])).toString('base64url') }
 }
 
@@ -45,7 +45,7 @@ function checkFilter(filter: SessionFilter): void {
   refuse('invalid-argument', 'list was given a filter that it does not understand', problems)
 }
 
-function readCursor(cursor: string): Place {
+function readCursor(cursor: string): SessionPosition {
   try {
     const [created, id] = JSON.parse(Buffer.from(cursor, 'base64url').toString())
     if (typeof created === 'number' && typeof id === 'string') return { created, id }

@@ -15,7 +15,7 @@ export function queryWords(query: string): string[] {
 }
 
 function* words(text: string, everyCharacter: boolean): Generator<string> {
-  for (const [found] of fold(text).matchAll(run)) {
+  for (const [found] of oneForm(text).matchAll(run)) {
     if (unspaced.test(found)) yield* pairs(found, everyCharacter)
     // What is longer is no word but a key or a digest, and its beginning tells it apart.
     else yield found.length > longestWord ? [...found].slice(0, longestWord).join('') : found
@@ -23,7 +23,7 @@ function* words(text: string, everyCharacter: boolean): Generator<string> {
 }
 
 /** One form for what people take for the same letters: case, width, and the accents of European scripts are set aside. */
-function fold(text: string): string {
+function oneForm(text: string): string {
   return text
     .normalize('NFKD')
     .replace(/[\u0300-\u036f]/g, '')
@@ -49,7 +49,7 @@ export function snippetOf(text: string, wanted: readonly string[], width = 160):
 
 /** Where the first of the words begins; close to it where folding changes a text's length. */
 export function firstPlace(text: string, wanted: readonly string[]): number | undefined {
-  const folded = fold(text)
+  const folded = oneForm(text)
   const places = wanted.map(word => folded.indexOf(word)).filter(place => place >= 0)
   return places.length > 0 ? Math.min(...places) : undefined
 }

@@ -18,14 +18,14 @@ export interface OpeningRecord {
 /** A run as it stood, without who drove it. */
 export type BundledRun = Pick<RunRow, 'id' | 'status' | 'input' | 'output' | 'data' | 'created' | 'updated'>
 
-export interface RunRecord {
+export interface RunLine {
   readonly type: 'run'
   readonly run: BundledRun
   readonly digest: Digest
 }
 
 /** An entry of the journal of the last run record. */
-export interface EntryRecord {
+export interface EntryLine {
   readonly type: 'entry'
   readonly entry: JournalEntry
   readonly digest: Digest
@@ -71,13 +71,7 @@ export interface SignatureRecord {
   readonly digest: Digest
 }
 
-export type BundleRecord =
-  | FormatRecord
-  | OpeningRecord
-  | RunRecord
-  | EntryRecord
-  | CloseRecord
-  | SignatureRecord
+export type BundleRecord = FormatRecord | OpeningRecord | RunLine | EntryLine | CloseRecord | SignatureRecord
 
 export function bundleLine(record: BundleRecord): string {
   // The one way a record is written is that of the session format.

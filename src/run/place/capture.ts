@@ -1,7 +1,7 @@
 import type { Digest } from '../../base/digest.ts'
 import type { Sandbox } from '../../sandbox/spec.ts'
 import type { Drift, ToolEvidence } from '../../tool/tool-record.ts'
-import { Holder } from './hold.ts'
+import { HoldingCall } from './hold.ts'
 import type { Place } from './place.ts'
 import { watched } from './watched-sandbox.ts'
 
@@ -27,7 +27,7 @@ export interface PlaceSource {
  */
 export class Capture {
   readonly #source: PlaceSource
-  readonly #holder = new Holder()
+  readonly #holder = new HoldingCall()
   /** The tree when the call began; what it changed is told from there. */
   #before: Digest | undefined
   #drift: Drift | undefined

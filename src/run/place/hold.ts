@@ -21,8 +21,8 @@ export class Hold {
 }
 
 /** A call that may come to hold things; calls made inside it know it. */
-export class Holder {
-  readonly #outer: Holder | undefined
+export class HoldingCall {
+  readonly #outer: HoldingCall | undefined
   readonly #held = new Map<Hold, { readonly inside: Line; release(): void }>()
 
   constructor(outer = holders.here) {
@@ -54,4 +54,4 @@ export class Holder {
   }
 }
 
-const holders = new FramePart<Holder>()
+const holders = new FramePart<HoldingCall>()

@@ -6,7 +6,7 @@ import type { ObjectStore } from '../../sandbox/workspace/objects.ts'
 import type { MergeConflict } from '../../session/chunk.ts'
 import type { FileConflict, JoinedFiles, JoinRequest, OnConflict, Settlement } from '../../session/files.ts'
 import { filesLane } from '../../session/lane.ts'
-import { Holder } from './hold.ts'
+import { HoldingCall } from './hold.ts'
 import type { Place } from './place.ts'
 import type { AloneFiles, PlaceFiles } from './place-files.ts'
 import type { Workspaces } from './workspaces.ts'
@@ -27,7 +27,7 @@ export async function joinFiles(
       request.sides.map(side => side.tree),
       objects,
     )
-  const holder = new Holder()
+  const holder = new HoldingCall()
   await holder.take(place.hold)
   try {
     return await joinInto(place.files, request, objects)

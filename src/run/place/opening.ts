@@ -5,7 +5,7 @@ import type { Chunk } from '../../session/chunk.ts'
 import { identityOf } from '../../session/identity.ts'
 import { filesLane, type Lane, rootLane } from '../../session/lane.ts'
 import type { Session } from '../../session/session.ts'
-import { Holder } from './hold.ts'
+import { HoldingCall } from './hold.ts'
 import { Place } from './place.ts'
 import { parentLane } from './place-key.ts'
 import type { Workspaces } from './workspaces.ts'
@@ -72,7 +72,7 @@ export async function remoteFork(parent: Place, backend: SandboxBackend, came: C
       `${name} cannot give a branch files of its own. Fork with { workspace: 'shared' }, or place the branch somewhere else with to().`,
     )
   }
-  const holder = new Holder()
+  const holder = new HoldingCall()
   await holder.take(parent.hold)
   try {
     const { serial } = parent

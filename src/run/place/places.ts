@@ -17,7 +17,7 @@ import { type Session, sessionOf, valueFrom } from '../../session/session.ts'
 import type { Store } from '../../store/spec.ts'
 import type { ToolEvidence } from '../../tool/tool-record.ts'
 import { Capture } from './capture.ts'
-import { Holder } from './hold.ts'
+import { HoldingCall } from './hold.ts'
 import { refuseImported } from './home.ts'
 import { joinFiles } from './join.ts'
 import type { KeptFiles } from './kept-files.ts'
@@ -253,7 +253,7 @@ export class Places {
   async look(visit: Visit): Promise<Digest | undefined> {
     const { files, hold } = await this.open(visit)
     if (files === undefined) return undefined
-    const holder = new Holder()
+    const holder = new HoldingCall()
     await holder.take(hold)
     try {
       return await files.alone(alone => alone.look())
@@ -282,7 +282,7 @@ export class Places {
 
   async #restore({ files, hold }: Place, tree: Digest): Promise<Digest | undefined> {
     if (files === undefined) return undefined
-    const holder = new Holder()
+    const holder = new HoldingCall()
     await holder.take(hold)
     try {
       return await files.alone(async alone => {
@@ -482,7 +482,7 @@ export class Places {
   /** No call has changed files yet: sessions with this placement begin with those that are there now. */
   async #beginNow(placed: Chunk<'placement'>, lane: Lane): Promise<Digest> {
     const { files, hold } = await this.#entry(placed, placedLane(lane)).opening
-    const holder = new Holder()
+    const holder = new HoldingCall()
     await holder.take(hold)
     try {
       return this.#begin(placed, (await files?.alone(alone => alone.look())) as Digest)

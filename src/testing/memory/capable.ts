@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { MemoryCapabilities } from '../../memory/spec.ts'
 import { Session } from '../../session/session.ts'
 import { refused } from '../refused.ts'
-import { found, keep, listed, type MemoryCases } from './case.ts'
+import { found, listed, type MemoryCases, remembered } from './case.ts'
 
 /** What only some backends can do; the others have to say so. */
 export function capableCases({ history, expiry, lanes }: MemoryCapabilities): MemoryCases {
@@ -15,7 +15,7 @@ export function capableCases({ history, expiry, lanes }: MemoryCapabilities): Me
 
 const historyCases: MemoryCases = {
   async 'a history holds every text, the oldest first, and when it was replaced'({ store, again }) {
-    const id = await keep(store, { text: 'The meeting is at noon.', tags: ['calendar'] })
+    const id = await remembered(store, { text: 'The meeting is at noon.', tags: ['calendar'] })
     await store.update(id, { text: 'The meeting is at one.' })
     const last = await store.update(id, { text: 'The meeting is at two.', tags: ['moved'] })
     assert.equal(last.version, 3)
@@ -37,13 +37,13 @@ const historyCases: MemoryCases = {
   },
 
   async 'an entry that was never updated has a history of one; one that is not there is refused'({ store }) {
-    const id = await keep(store, 'Only once.')
+    const id = await remembered(store, 'Only once.')
     assert.deepEqual(await store.history(id), [await store.read(id)])
     await refused(store.history('nobody'), 'memory-missing')
   },
 
   async 'updates of one entry at the same time all count'({ store, again }) {
-    const id = await keep(store, 'zero')
+    const id = await remembered(store, 'zero')
     const other = await again()
     const texts = Array.from({ length: 10 }, (_, i) => `text ${i}`)
     await Promise.all(texts.map((text, i) => (i % 2 ? store : other).update(id, { text })))
@@ -62,7 +62,7 @@ const historyCases: MemoryCases = {
 
 const historyRefused: MemoryCases = {
   async 'a history that is not kept is refused'({ store }) {
-    const id = await keep(store, 'Only once.')
+    const id = await remembered(store, 'Only once.')
     await refused(store.history(id), 'memory-unsupported')
   },
 }
@@ -87,22 +87,22 @@ const expiryCases: MemoryCases = {
   },
 
   async 'an update may set when an entry ends'({ store }) {
-    const id = await keep(store, 'For a while.')
+    const id = await remembered(store, 'For a while.')
     await store.update(id, { expires: 2000 })
     assert.equal(await store.read(id), null)
     await refused(store.update(id, { text: 'Too late.' }), 'memory-missing')
   },
 
   async 'the key of an entry that has ended may be used anew'({ store }) {
-    await keep(store, { text: 'before', key: 'k', expires: 1000 })
-    await keep(store, { text: 'after', key: 'k' })
+    await remembered(store, { text: 'before', key: 'k', expires: 1000 })
+    await remembered(store, { text: 'after', key: 'k' })
     assert.deepEqual(await listed(store), ['after'])
   },
 }
 
 const expiryRefused: MemoryCases = {
   async 'an end that would not be kept is refused'({ store }) {
-    const id = await keep(store, 'Stays.')
+    const id = await remembered(store, 'Stays.')
     await refused(store.write([{ text: 'x', expires: 4_000_000_000_000 }]), 'memory-unsupported')
     await refused(store.update(id, { expires: 4_000_000_000_000 }), 'memory-unsupported')
     assert.deepEqual(await listed(store), ['Stays.'])
@@ -195,7 +195,7 @@ const laneCases: MemoryCases = {
 
 const lanesRefused: MemoryCases = {
   async 'an entry for a lane that would not be kept apart is refused'({ store }) {
-    const id = await keep(store, 'For all.')
+    const id = await remembered(store, 'For all.')
     await refused(store.write([{ text: 'x', lane: 'a' }]), 'memory-unsupported')
     await refused(store.update(id, { lane: 'a' }), 'memory-unsupported')
     assert.deepEqual(await listed(store, { lane: 'a' }), ['For all.'])

@@ -57,7 +57,7 @@ export function casesOn(
 }
 
 /** Keeps one entry. */
-export async function keep(store: MemoryStore, entry: string | NewMemory): Promise<string> {
+export async function remembered(store: MemoryStore, entry: string | NewMemory): Promise<string> {
   const [kept] = await store.write([typeof entry === 'string' ? { text: entry } : entry])
   assert.ok(kept, 'nothing came back from write')
   return kept.id

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Session } from '../../session/session.ts'
 import { refused } from '../refused.ts'
-import { found, keep, listed, type MemoryCases } from './case.ts'
+import { found, listed, type MemoryCases, remembered } from './case.ts'
 
 const talk = () =>
   Session.fromUserMessage('Which port does the staging proxy listen on?')
@@ -86,7 +86,7 @@ export function commitCases(): MemoryCases {
     },
 
     async 'what was remembered before stays beside what is committed'({ store }) {
-      const id = await keep(store, { text: 'The proxy is an nginx.', scope: 'agent/researcher' })
+      const id = await remembered(store, { text: 'The proxy is an nginx.', scope: 'agent/researcher' })
       await store.commit(talk())
       assert.equal((await store.read(id))?.text, 'The proxy is an nginx.')
       assert.ok((await found(store, 'nginx')).includes('The proxy is an nginx.'))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { Session } from '../../session/session.ts'
 import { refused } from '../refused.ts'
-import { keep, listed, type MemoryCases } from './case.ts'
+import { listed, type MemoryCases, remembered } from './case.ts'
 
 export function endCases(): MemoryCases {
   return {
@@ -22,7 +22,7 @@ export function endCases(): MemoryCases {
       store,
       again,
     }) {
-      const id = await keep(store, 'The tide is high.')
+      const id = await remembered(store, 'The tide is high.')
       const other = await again()
       assert.equal(other.name, store.name)
       assert.equal(other.backend, store.backend)
@@ -33,7 +33,7 @@ export function endCases(): MemoryCases {
     },
 
     async 'after close everything is refused, and closing again is nothing'({ store, again }) {
-      const id = await keep(store, 'The tide is high.')
+      const id = await remembered(store, 'The tide is high.')
       const other = await again()
       await store.close()
       await store.close()

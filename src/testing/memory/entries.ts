@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { NewMemory } from '../../memory/spec.ts'
 import { refused } from '../refused.ts'
-import { found, keep, listed, type MemoryCases } from './case.ts'
+import { found, listed, type MemoryCases, remembered } from './case.ts'
 
 const whole = {
   text: 'The invoice number is 4711.',
@@ -68,7 +68,7 @@ export function entryCases(): MemoryCases {
     },
 
     async 'a key is written once in its scope, and comes back as it stands'({ store, again }) {
-      const id = await keep(store, { text: 'first', key: 'k', scope: 'user/ada' })
+      const id = await remembered(store, { text: 'first', key: 'k', scope: 'user/ada' })
       const [same] = await (await again()).write([{ text: 'second', key: 'k', scope: 'user/ada' }])
       assert.equal(same?.id, id)
       assert.equal(same?.text, 'first')
@@ -88,7 +88,7 @@ export function entryCases(): MemoryCases {
     },
 
     async 'an update replaces what it names and keeps the rest'({ store, again }) {
-      const id = await keep(store, whole)
+      const id = await remembered(store, whole)
       const before = await store.read(id)
       const updated = await store.update(id, {
         text: 'The receipt number is 4712.',
@@ -112,7 +112,7 @@ export function entryCases(): MemoryCases {
     },
 
     async 'an update may move an entry to another category, and its id stays'({ store }) {
-      const id = await keep(store, { text: 'Tea, not coffee.', scope: 'user/ada' })
+      const id = await remembered(store, { text: 'Tea, not coffee.', scope: 'user/ada' })
       const moved = await store.update(id, { category: 'preference' })
       assert.equal(moved.id, id)
       assert.ok(moved.uri.startsWith('memory://user/ada/preference/'), moved.uri)
@@ -156,9 +156,9 @@ export function entryCases(): MemoryCases {
     },
 
     async 'the key of a forgotten entry may be used anew'({ store }) {
-      const first = await keep(store, { text: 'before', key: 'k' })
+      const first = await remembered(store, { text: 'before', key: 'k' })
       await store.forget(first)
-      await keep(store, { text: 'after', key: 'k' })
+      await remembered(store, { text: 'after', key: 'k' })
       assert.deepEqual(await listed(store), ['after'])
     },
 
@@ -180,7 +180,7 @@ export function entryCases(): MemoryCases {
 
     async 'work whose signal has aborted is cancelled and leaves nothing'({ store }) {
       const signal = AbortSignal.abort(new Error('enough'))
-      const id = await keep(store, 'The tide is high.')
+      const id = await remembered(store, 'The tide is high.')
       await refused(store.write([{ text: 'never' }], { signal }), 'cancelled')
       await refused(store.update(id, { text: 'never' }, { signal }), 'cancelled')
       await refused(store.forget(id, { signal }), 'cancelled')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { MemoryFilter, NewMemory } from '../../memory/spec.ts'
-import { found, keep, listed, type MemoryCases, notes } from './case.ts'
+import { found, listed, type MemoryCases, notes, remembered } from './case.ts'
 
 export function findCases(): MemoryCases {
   return {
@@ -42,7 +42,7 @@ export function findCases(): MemoryCases {
       const score = async (query: string, text: string) =>
         (await store.find(query, { floor: 0, limit: 100 })).hits.find(hit => hit.text === text)?.score ?? 0
       const text = 'The violin of the amateur orchestra was stolen.'
-      await keep(store, text)
+      await remembered(store, text)
       const alone = await score('amateur orchestra violin', text)
       await store.write(notes.map(note => ({ text: note })))
       const inCompany = await score('amateur orchestra violin', text)
@@ -120,7 +120,7 @@ export function findCases(): MemoryCases {
     },
 
     async 'finding by words says so'({ store }) {
-      await keep(store, 'The tide is high.')
+      await remembered(store, 'The tide is high.')
       const { hits, mode, fellBack } = await store.find('tide', { mode: 'words' })
       assert.equal(hits.length, 1)
       assert.equal(mode, 'words')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { RathError } from '../../base/errors.ts'
 import type { JsonObject } from '../../base/json.ts'
-import { found, keep, listed, type MemoryCases } from './case.ts'
+import { found, listed, type MemoryCases, remembered } from './case.ts'
 
 export function hostileCases(): MemoryCases {
   return {
@@ -39,7 +39,7 @@ export function hostileCases(): MemoryCases {
     async 'a very long text is kept whole, or refused and not kept at all'({ store, again }) {
       const text = `needle ${'haystack straw '.repeat(700_000)}`
       try {
-        const id = await keep(store, text)
+        const id = await remembered(store, text)
         const back = await (await again()).read(id)
         assert.ok(back?.text === text, 'it came back different')
         assert.equal((await store.find('needle')).hits[0]?.id, id)
@@ -120,7 +120,7 @@ export function hostileCases(): MemoryCases {
     },
 
     async 'a query of any characters finds or finds not, and never fails'({ store }) {
-      await keep(store, 'The tide is high.')
+      await remembered(store, 'The tide is high.')
       const queries = [
         '"',
         "'",

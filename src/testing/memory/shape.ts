@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { MemoryTree } from '../../memory/spec.ts'
-import { keep, type MemoryCases } from './case.ts'
+import { type MemoryCases, remembered } from './case.ts'
 
 /** A tree as `{ uri: entries }`. */
 function flat({ uri, entries, children }: MemoryTree): Record<string, number> {
@@ -64,7 +64,7 @@ export function shapeCases(): MemoryCases {
       const kept = await store.write(Array.from({ length: 10 }, (_, i) => ({ text: `${i}`, at: 1000 })))
       const first = await store.list({ limit: 4 })
       const other = await again()
-      await keep(other, { text: 'newer', at: 5000 })
+      await remembered(other, { text: 'newer', at: 5000 })
       const onPage = new Set(first.entries.map(entry => entry.id))
       const gone = kept.find(entry => !onPage.has(entry.id))
       await other.forget(gone?.id as string)

@@ -3,7 +3,7 @@ import type { Memory } from '../../spec.ts'
 import { uriOf } from '../../uri.ts'
 import type { VikingClient } from './client.ts'
 import { isRefusal } from './errors.ts'
-import { homeward, memories, type Place, placeOf, resources, sharedResources } from './places.ts'
+import { type EntryAddress, homeward, memories, placeOf, resources, sharedResources } from './places.ts'
 
 export interface VikingFile {
   readonly uri: string
@@ -134,7 +134,7 @@ export function toFile(entry: Memory): string {
 }
 
 /** An entry of its file; of one that others wrote, what there is. */
-function fromFile(content: string, place: Place, modified: number): Memory {
+function fromFile(content: string, place: EntryAddress, modified: number): Memory {
   const { scope, category, id, own } = place
   const fixed = { id, uri: uriOf(scope, category, id), scope, category }
   const at = own ? content.lastIndexOf(start) : -1

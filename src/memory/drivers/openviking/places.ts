@@ -12,7 +12,7 @@ export const sharedResources = 'viking://resources'
 /** Folders on the server hold names of up to 255 bytes. */
 const longestName = 200
 
-export interface Place {
+export interface EntryAddress {
   readonly scope: Scope
   readonly category: string
   readonly id: string
@@ -45,7 +45,7 @@ export function homeward(uri: string): string {
 }
 
 /** What a file is to us; undefined for files that are no memories, such as summaries of a folder. */
-export function placeOf(given: string): Place | undefined {
+export function placeOf(given: string): EntryAddress | undefined {
   const uri = homeward(given)
   const name = uri.slice(uri.lastIndexOf('/') + 1)
   if (name.startsWith('.') || name === '' || uri.split('/').includes('..')) return undefined

@@ -98,19 +98,19 @@ export async function migrate(pool: Pool, steps: readonly string[] = migrations)
 /** The number of a store, which is made when it is new. */
 export async function placeNamed(pool: Pool, name: string): Promise<number> {
   const select = 'SELECT n, tokenizer FROM openrath_memory.place WHERE name = $1'
-  const [known] = await pool.query<Place>(select, [name])
+  const [known] = await pool.query<StoreNumber>(select, [name])
   if (known?.tokenizer === tokenizerVersion) return known.n
   const insert = 'INSERT INTO openrath_memory.place (name, tokenizer) VALUES ($1, $2) ON CONFLICT DO NOTHING'
   await pool.query(insert, [name, tokenizerVersion])
-  const [row] = await pool.query<Place>(select, [name])
-  const { n, tokenizer } = row as Place
+  const [row] = await pool.query<StoreNumber>(select, [name])
+  const { n, tokenizer } = row as StoreNumber
   if (tokenizer !== tokenizerVersion) {
     await pool.transaction(queries => divideAnew({ queries, place: n, now: 0 }, tokenizerVersion))
   }
   return n
 }
 
-interface Place {
+interface StoreNumber {
   readonly n: number
   readonly tokenizer: number
 }

@@ -97,7 +97,7 @@ const thisMachine = (): CgroupMachine => ({
   endsWell,
 })
 
-interface Place {
+interface CgroupPlace {
   /** One for the unified hierarchy, one for each controller in the older layout. */
   readonly folders: readonly string[]
   readonly files: {
@@ -110,19 +110,19 @@ interface Place {
   readonly env?: Readonly<Record<string, string>>
 }
 
-const unified: Place['files'] = {
+const unified: CgroupPlace['files'] = {
   memory: 'memory.max',
   processes: 'pids.max',
   swap: [{ name: 'memory.swap.max', value: () => 0 }],
 }
-const older: Place['files'] = {
+const older: CgroupPlace['files'] = {
   memory: 'memory.limit_in_bytes',
   processes: 'pids.max',
   swap: [{ name: 'memory.memsw.limit_in_bytes', value: memory => memory }],
 }
 
 /** Groups that a new one could be made in: the one this process is in, or the nearest above it that has the controllers. */
-function* places({ base, own: groups, uid, runtimeFolder }: CgroupMachine): Generator<Place> {
+function* places({ base, own: groups, uid, runtimeFolder }: CgroupMachine): Generator<CgroupPlace> {
   const mine = new Map<string, string>()
   for (const line of groups.trim().split('\n')) {
     const [, controllers = '', path = '/'] = /^\d+:([^:]*):(.*)$/.exec(line) ?? []

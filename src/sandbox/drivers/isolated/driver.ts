@@ -24,7 +24,7 @@ import type {
 import { walls } from '../../walls.ts'
 import { makeCgroup } from './cgroup.ts'
 import { parseIsolatedSpec, usualLimits } from './isolated-spec.ts'
-import { Place } from './place.ts'
+import { IsolatedPlace } from './place.ts'
 import { findPrograms } from './programs.ts'
 import { whyNot } from './why-not.ts'
 
@@ -102,7 +102,7 @@ async function openIsolated(
   }
   try {
     const environment = cleanEnvironment(options.environment ?? process.env, parsed.passEnv ?? [], {})
-    const place = await Place.make({
+    const place = await IsolatedPlace.make({
       folder,
       isGiven: given === undefined && !isPrivate,
       spec: parsed,
@@ -139,14 +139,14 @@ class IsolatedSandbox implements Sandbox {
   readonly capabilities: SandboxCapabilities
   readonly files: HostFiles
   readonly interpreters = hostInterpreters
-  readonly #place: Place
+  readonly #place: IsolatedPlace
   readonly #isPrivate: boolean
   readonly #running = new Set<HostCommand>()
   readonly #programs = new Set<Launched>()
   readonly #exit: Disposable
   #closing: Promise<void> | undefined
 
-  constructor(place: Place, hostPath: string, isPrivate: boolean, capabilities: SandboxCapabilities) {
+  constructor(place: IsolatedPlace, hostPath: string, isPrivate: boolean, capabilities: SandboxCapabilities) {
     this.cwd = place.paths.inside
     this.hostPath = hostPath
     this.capabilities = capabilities

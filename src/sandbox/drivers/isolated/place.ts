@@ -22,7 +22,7 @@ import { type Machine, machineOf, seccompFilter } from './seccomp.ts'
 import type { Staged } from './stage.ts'
 import { etcStubs, insideHome, type Walls, wallOptions } from './walls.ts'
 
-export interface PlaceOptions {
+export interface IsolatedPlaceOptions {
   readonly folder: HostFolder
   /** The folder is the one that a person named, from which this process may have loaded code. */
   readonly isGiven: boolean
@@ -32,10 +32,10 @@ export interface PlaceOptions {
 }
 
 /** All that the commands of one sandbox share: what they see, who they are, what they may use. */
-export class Place {
+export class IsolatedPlace {
   readonly paths: WorkspacePaths
   readonly identity: Identity
-  readonly #options: PlaceOptions
+  readonly #options: IsolatedPlaceOptions
   readonly #limits: Required<IsolatedLimits>
   readonly #machine: Machine
   readonly #filter: Uint8Array
@@ -48,7 +48,7 @@ export class Place {
   readonly #proxy: HostProxy | undefined
 
   /** One that fails leaves nothing behind. */
-  static async make(options: PlaceOptions): Promise<Place> {
+  static async make(options: IsolatedPlaceOptions): Promise<IsolatedPlace> {
     const own = await newFolder(tmpdir())
     let cgroup: Cgroup | undefined
     try {
@@ -61,7 +61,7 @@ export class Place {
       furnish(own, identity)
       makeRecordFolder(folder.path)
       const proxy = spec.network ? await openProxy(own, identity, spec.network.allow) : undefined
-      return new Place(options, { own, limits, identity, cgroup, proxy })
+      return new IsolatedPlace(options, { own, limits, identity, cgroup, proxy })
     } catch (error) {
       await cgroup?.remove()
       await removeFolder(own)
@@ -70,7 +70,7 @@ export class Place {
   }
 
   private constructor(
-    options: PlaceOptions,
+    options: IsolatedPlaceOptions,
     made: {
       readonly own: string
       readonly limits: Required<IsolatedLimits>

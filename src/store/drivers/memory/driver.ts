@@ -1,6 +1,14 @@
 import type { Digest } from '../../../base/digest.ts'
 import { namedBy } from '../../../session/lineage.ts'
-import type { BlobRow, ChangeLog, ChunkRow, IndexWords, Place, StoreDriver, Touched } from '../../driver.ts'
+import type {
+  BlobRow,
+  ChangeLog,
+  ChunkRow,
+  IndexWords,
+  SessionPosition,
+  StoreDriver,
+  Touched,
+} from '../../driver.ts'
 import type { RunRow, RunStatus, SessionFilter, SessionRow } from '../../spec.ts'
 import { Tables } from './tables.ts'
 
@@ -216,6 +224,6 @@ function matches(row: SessionRow, filter: SessionFilter): boolean {
 }
 
 /** Newest first, then by id from the end of the alphabet. */
-function comesBefore(a: Place, b: Place): boolean {
+function comesBefore(a: SessionPosition, b: SessionPosition): boolean {
   return a.created > b.created || (a.created === b.created && a.id > b.id)
 }

@@ -3,7 +3,7 @@ import type { RunRow, SessionRow } from '../../spec.ts'
 import type { Pool } from './pool.ts'
 import {
   fromSession,
-  type RunRecord,
+  type RunColumns,
   runColumns,
   type SessionRecord,
   sessionColumns,
@@ -38,7 +38,7 @@ export const followedSessions: Followed<SessionRecord, SessionRow> = {
   toRow: toSessionRow,
 }
 
-export const followedRuns: Followed<RunRecord, RunRow> = {
+export const followedRuns: Followed<RunColumns, RunRow> = {
   table: 'run',
   columns: runColumns,
   from: 'FROM openrath.run',

@@ -5,7 +5,7 @@ import {
   type EntryRecord,
   entryColumns,
   fromSession,
-  type RunRecord,
+  type RunColumns,
   runColumns,
   type SessionRecord,
   sessionColumns,
@@ -28,7 +28,7 @@ export async function commit(pool: Pool, touched: Touched, decide: (unit: Unit) 
     const [, locked, found, runs, entries, clock] = (await connection.queries([
       { text: beginShared },
       ...reads,
-    ])) as [unknown, { n: number }[], SessionRecord[], RunRecord[], EntryRecord[], { now: number }[]]
+    ])) as [unknown, { n: number }[], SessionRecord[], RunColumns[], EntryRecord[], { now: number }[]]
     // What came into being between the two statements is not locked, and for this attempt not there.
     const held = new Set(locked.map(row => row.n))
     const sessions = found.filter(row => held.has(row.n))

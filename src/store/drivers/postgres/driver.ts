@@ -8,7 +8,7 @@ import {
   type EntryRecord,
   entryColumns,
   fromSession,
-  type RunRecord,
+  type RunColumns,
   runColumns,
   type SessionRecord,
   sessionColumns,
@@ -109,13 +109,13 @@ export async function postgresDriver(address: string, options: PostgresOptions =
     },
 
     async runRow(id) {
-      const rows = await pool.query<RunRecord>(`SELECT ${runColumns} FROM openrath.run WHERE id = $1`, [
+      const rows = await pool.query<RunColumns>(`SELECT ${runColumns} FROM openrath.run WHERE id = $1`, [
         toText(id),
       ])
       return rows.map(toRunRow)[0]
     },
     async runRows(status, limit, before) {
-      const rows = await pool.query<RunRecord>(
+      const rows = await pool.query<RunColumns>(
         `SELECT ${runColumns} FROM openrath.run WHERE ($1::text IS NULL OR status = $1)
            AND ($3::text IS NULL OR n < (SELECT n FROM openrath.run WHERE id = $3)) ORDER BY n DESC LIMIT $2`,
         [status ?? null, limit, toTextOrNull(before)],
@@ -123,7 +123,7 @@ export async function postgresDriver(address: string, options: PostgresOptions =
       return rows.map(toRunRow)
     },
     async takeRun(owner, leaseMs, queues) {
-      const [row] = await pool.query<RunRecord>(
+      const [row] = await pool.query<RunColumns>(
         `UPDATE openrath.run SET status = 'running', owner = $1, fence = fence + 1, lease_until = ${serverNow} + $2::bigint,
            updated = ${serverNow}, changed = pg_current_xact_id()
          WHERE n = (

@@ -1,13 +1,13 @@
 import { RathError } from '../../../base/errors.ts'
 import type { Connection } from './connection.ts'
-import type { EntryRecord, RunRecord, SessionRecord } from './rows.ts'
+import type { EntryRecord, RunColumns, SessionRecord } from './rows.ts'
 import { fromText } from './text.ts'
 import type { Unit } from './unit.ts'
 
 /** The locked rows that a decision was made on. */
 export interface Loaded {
   readonly sessions: readonly SessionRecord[]
-  readonly runs: readonly RunRecord[]
+  readonly runs: readonly RunColumns[]
   readonly entries: readonly EntryRecord[]
 }
 

@@ -28,7 +28,7 @@ export interface SessionRecord {
   readonly tags: readonly string[] | null
 }
 
-export interface RunRecord {
+export interface RunColumns {
   readonly n: number
   readonly changed: string
   readonly queue: string | null
@@ -72,7 +72,7 @@ export function toSessionRow(row: SessionRecord): SessionRow {
   }
 }
 
-export function toRunRow(row: RunRecord): RunRow {
+export function toRunRow(row: RunColumns): RunRow {
   return {
     id: fromText(row.id),
     status: row.status,

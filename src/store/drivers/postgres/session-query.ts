@@ -1,4 +1,4 @@
-import type { Place } from '../../driver.ts'
+import type { SessionPosition } from '../../driver.ts'
 import type { SessionFilter } from '../../spec.ts'
 import type { Value } from './connection.ts'
 import { toText } from './text.ts'
@@ -6,7 +6,7 @@ import { toText } from './text.ts'
 /** The WHERE clause of a filter, with its values in order. */
 export function sessionQuery(
   filter: SessionFilter,
-  before: Place | undefined,
+  before: SessionPosition | undefined,
 ): { where: string; values: Value[] } {
   const conditions: string[] = []
   const values: Value[] = []

@@ -1,11 +1,11 @@
 import type { EntryName, EntryRow } from '../../driver.ts'
 import type { RunRow } from '../../spec.ts'
 import type { Statement } from './connection.ts'
-import type { EntryRecord, RunRecord } from './rows.ts'
+import type { EntryRecord, RunColumns } from './rows.ts'
 import { toText, toTextOrNull } from './text.ts'
 
 /** Writes runs. Those that were loaded are locked and updated; any other must not exist yet. */
-export function* writeRuns(rows: readonly RunRow[], loaded: readonly RunRecord[]): Generator<Statement> {
+export function* writeRuns(rows: readonly RunRow[], loaded: readonly RunColumns[]): Generator<Statement> {
   if (rows.length === 0) return
   const known = new Set(loaded.map(row => row.id))
   const isKnown = (row: RunRow) => known.has(toText(row.id))
