@@ -1,5 +1,6 @@
 // Counts what one warm round of an agent passes through: files and functions of src, their invocations, promises and commits.
-// `npx node scripts/round-path.ts [memory:|sqlite] [--functions]`; the last option lists the functions, most invoked first.
+// `npx node scripts/round-path.ts [memory:|sqlite] [--command] [--functions]`: `--command` gives the agent a tool that runs a command in a
+// workspace instead of a pure one; `--functions` lists the functions, most invoked first.
 import { createHook } from 'node:async_hooks'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { Session as Inspector, type Profiler } from 'node:inspector'
@@ -68,6 +69,7 @@ const model = {
     return given.doGenerate(options)
   },
 }
+const isCommand = process.argv.includes('--command')
 const add = tool({
   name: 'add',
   description: 'Adds.',
@@ -76,8 +78,13 @@ const add = tool({
     properties: { a: { type: 'number' }, b: { type: 'number' } },
     required: ['a', 'b'],
   },
-  effect: 'pure',
-  run: ({ a, b }: { a: number; b: number }) => a + b,
+  effect: isCommand ? 'workspace' : 'pure',
+  run: ({ a, b }: { a: number; b: number }, context) =>
+    isCommand
+      ? context.sandbox
+          .then(sandbox => sandbox.exec(`echo ${a} > sum`).result)
+          .then(({ exitCode }) => exitCode)
+      : a + b,
 })
 
 try {
@@ -88,7 +95,8 @@ try {
     builtins: false,
     maxRounds: warm + measured + 1,
   })
-  await agent(Session.fromUserMessage('go'), { runtime })
+  const task = Session.fromUserMessage('go')
+  await agent(isCommand ? task.to('local', join(folder, 'work')) : task, { runtime })
 } finally {
   inspector.disconnect()
   rmSync(folder, { recursive: true, force: true })
@@ -97,9 +105,13 @@ try {
 const middle = (count: (round: Round) => number) =>
   rounds.map(count).sort((a, b) => a - b)[Math.floor(rounds.length / 2)] as number
 const files = (round: Round) => new Set([...round.calls.keys()].map(name => name.split(' ')[0])).size
+const sessions = ({ calls }: Round) => {
+  const made = [...calls].find(([name]) => name.startsWith('session/session.ts Session '))
+  return made?.[1] ?? 0
+}
 const invocations = (round: Round) => [...round.calls.values()].reduce((sum, count) => sum + count, 0)
 console.log(
-  `A warm round with a pure tool on ${url.split(':')[0]}: ${middle(files)} files, ${middle(({ calls }) => calls.size)} functions, ${middle(invocations)} invocations, ${middle(round => round.promises)} promises (the middle of ${measured} rounds, the AI SDK's driver and model included).`,
+  `A warm round with a ${isCommand ? 'command in a workspace' : 'pure tool'} on ${url.split(':')[0]}: ${middle(files)} files, ${middle(({ calls }) => calls.size)} functions, ${middle(invocations)} invocations, ${middle(round => round.promises)} promises, ${middle(sessions)} Session objects (the middle of ${measured} rounds, the AI SDK's driver and model included).`,
 )
 if (process.argv.includes('--functions')) {
   const [round] = rounds
