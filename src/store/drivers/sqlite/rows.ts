@@ -1,5 +1,5 @@
 import { freezeJson } from '../../../base/json.ts'
-import type { EntryRow, Place } from '../../driver.ts'
+import type { EntryRow, SessionPosition } from '../../driver.ts'
 import type { RunRow, RunStatus, SessionFilter, SessionRow } from '../../spec.ts'
 
 /** Rows as SQLite returns them, and back into the shapes of the driver contract. */
@@ -75,7 +75,7 @@ export function toEntryRow(row: Sqlite): EntryRow {
 /** The WHERE clause of a filter, with its values in order. */
 export function sessionQuery(
   filter: SessionFilter,
-  before: Place | undefined,
+  before: SessionPosition | undefined,
 ): { where: string; values: (string | number)[] } {
   const conditions: string[] = []
   const values: (string | number)[] = []
