@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vit
 import { dossierOfSessions } from '../../src/evidence/dossier/dossier-of.ts'
 import { dossierHtml } from '../../src/evidence/dossier/html/page.ts'
 import type { Session } from '../../src/session/session.ts'
+import { torture } from '../support/torture.ts'
 import { dossierOfStory, environment, hostileSession, longSession, story } from './dossier-make.ts'
 
 const program = (process.env.PATH ?? '')
@@ -30,7 +31,7 @@ describe('in a browser', () => {
     folder = await mkdtemp(join(tmpdir(), 'dossier-page-'))
     if (program === undefined) return
     try {
-      browser = await chromium.launch({ executablePath: program, args: ['--no-sandbox'] })
+      browser = await chromium.launch({ executablePath: program, args: ['--no-sandbox'], timeout: 0 })
     } catch (error) {
       problem = `chromium does not start here: ${String(error).split('\n')[0]}`
     }
@@ -50,6 +51,7 @@ describe('in a browser', () => {
     const path = join(folder, 'dossier.html')
     await writeFile(path, text)
     const page = await browser.newPage({ viewport: { width, height: 800 }, javaScriptEnabled })
+    page.setDefaultTimeout(0)
     context.onTestFinished(() => page.close())
     const noise: string[] = []
     const { href } = pathToFileURL(path)
@@ -62,14 +64,15 @@ describe('in a browser', () => {
 
   const pageOf = async (session: Session) => dossierHtml(await dossierOfSessions([session], { environment }))
 
-  it('a run of 10,000 chunks opens, filters and leads to a step, without an error or a request', async context => {
-    const text = await pageOf(longSession(10_000))
+  const chunks = torture({ short: 3_000, full: 10_000 })
+  it(`a run of ${chunks} chunks opens, filters and leads to a step, without an error or a request`, async context => {
+    const text = await pageOf(longSession(chunks))
     expect(text.length).toBeLessThan(12_000_000)
     const { page, noise } = await open(context, text, 1280)
-    expect(await page.locator('.step').count()).toBeGreaterThan(10_000)
-    expect(await page.locator('#s5000').isVisible()).toBe(false)
-    await page.evaluate(`location.hash = '#s5000'`)
-    await page.locator('#s5000').waitFor({ state: 'visible' })
+    expect(await page.locator('.step').count()).toBeGreaterThan(chunks)
+    expect(await page.locator('#s2000').isVisible()).toBe(false)
+    await page.evaluate(`location.hash = '#s2000'`)
+    await page.locator('#s2000').waitFor({ state: 'visible' })
     await page.selectOption('.filter [name=kind]', 'error')
     await page.locator('.filter output', { hasText: 'steps' }).waitFor()
     expect(await page.locator('.step:not([hidden])').count()).toBe(

@@ -31,9 +31,7 @@ const results = (messages: readonly Message[]) =>
   messages.flatMap(message => (message.role === 'tool' ? [JSON.stringify(message.outcome)] : []))
 
 describe('compressing', () => {
-  it('leaves the end of the view as it was, no call without its result and no result without its call', {
-    timeout: 30_000,
-  }, async () => {
+  it('leaves the end of the view as it was, no call without its result and no result without its call', async () => {
     const anyKeep = fc.oneof(fc.nat(6), fc.record({ tokens: fc.nat(60) }))
     await fc.assert(
       fc.asyncProperty(anySteps, anyTalk, anyKeep, async (steps, talk, keep) => {

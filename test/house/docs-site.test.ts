@@ -14,7 +14,7 @@ beforeAll(() => {
   const { status, stdout, stderr } = run(process.execPath, 'scripts/docs.ts')
   expect(status, stdout + stderr).toBe(0)
   pages = allPages()
-}, 300_000)
+})
 
 test('every page is built, is in the side bar once, and has a title', () => {
   const shown = groupedPages().flatMap(group => group.pages.map(page => page.path))

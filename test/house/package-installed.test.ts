@@ -9,14 +9,14 @@ import { read, root } from './tree.ts'
 // The tarball as npm would publish it, installed where nothing else is. Registry: whatever npm is set up with.
 const folder = mkdtempSync(join(tmpdir(), 'openrath-installed-'))
 const modules = join(folder, 'node_modules')
-afterAll(() => rmSync(folder, { recursive: true }), 300_000)
+afterAll(() => rmSync(folder, { recursive: true }))
 
 beforeAll(() => {
   const packed = npm(root, 'pack', '--json', '--ignore-scripts', '--pack-destination', folder)
   const [{ filename }] = JSON.parse(packed) as [{ filename: string }]
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
   npm(folder, 'install', '--prefer-offline', join(folder, filename))
-}, 300_000)
+})
 
 interface Locked {
   readonly packages: Record<string, { readonly hasInstallScript?: boolean }>
@@ -49,7 +49,7 @@ for (const [name, find] of Object.entries(nodes)) {
       expect(`Node ${execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' })}`).toContain(
         name,
       )
-    }, 300_000)
+    })
 
     test('the example of the README prints what the README shows', () => {
       const blocks = blocksOf(read('README.md'))

@@ -13,6 +13,7 @@ import { removeFolder } from '../../src/sandbox/host/remove-folder.ts'
 import { collectLeftovers, findLeftovers } from '../../src/sandbox/workspace/fork/leftovers.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/spec.ts'
+import { torture } from '../support/torture.ts'
 import {
   type Ended,
   filesIn,
@@ -28,8 +29,8 @@ import { Expedition } from './journal/expedition.ts'
 const root = mkdtempSync(join(tmpdir(), 'openrath-kill-'))
 afterAll(() => removeFolder(root))
 
-// All 300 with `npm run test:kill`; a run of the same seed plans the same kills.
-const wanted = Number(process.env.OPENRATH_KILLS ?? 30)
+// A run of the same seed plans the same kills.
+const wanted = torture({ short: 12, full: 300 })
 const seed = Number(process.env.OPENRATH_SEED ?? Math.floor(Math.random() * 2 ** 31))
 const random = seeded(seed)
 const nextKill = (): Kill => ({
@@ -130,7 +131,7 @@ it(`a run that is killed ${wanted} times, anywhere, ends as the undisturbed one 
     rmSync(here.folder, { recursive: true })
   }
   console.log(`${kills} kills and ${reviews} reviews in ${round} runs; seed ${seed}`)
-}, 3_600_000)
+})
 
 it('an approval is decided by another process, and a third goes on with the run', async () => {
   const here = makePlace(root, 'till')
@@ -141,7 +142,7 @@ it('an approval is decided by another process, and a third goes on with the run'
   expect((await work(here, ['decide', 'till', approval])).end).toBe('end decided')
   expect((await work(here, ['resume', 'till'])).end).toMatch(/^end [0-9a-f]{64}$/)
   expect(tokens(here)).toEqual(['bread'])
-}, 60_000)
+})
 
 it('a second process is told that a run is driven by the first', async () => {
   const here = makePlace(root, 'two')
@@ -162,7 +163,7 @@ it('a second process is told that a run is driven by the first', async () => {
     first.kill('SIGKILL')
     await closed
   }
-}, 60_000)
+})
 
 /** A process that is stopped in the middle of a write keeps everybody else from writing. */
 async function stopBetweenWrites(child: ChildProcess, { store }: Place): Promise<void> {

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { Json } from '../../src/base/json.ts'
 import { type McpOptions, mcpTools } from '../../src/run/mcp-tools.ts'
 import type { McpTools } from '../../src/tool/mcp/mcp-tools.ts'
@@ -52,7 +52,7 @@ testHere('a server in a sandbox that is closed, or cannot be started, leaves not
   const running = () => process.getActiveResourcesInfo().filter(name => name === 'ProcessWrap').length
   const held = await mcpTools({ command: process.execPath, args: [filesystem, '/'], cwd }, options)
   await held.close()
-  await vi.waitFor(() => expect(running()).toBe(0))
+  await expect.poll(running).toBe(0)
   const lost = mcpTools({ command: 'no-such-program', cwd }, { sandbox: 'isolated' })
   await expect(lost).rejects.toMatchObject({ code: 'mcp-unreachable' })
 })

@@ -75,7 +75,7 @@ describe('the memory of an agent', () => {
     expect(
       ['default', 'team'].map(name => existsSync(join(cwd, '.openrath/memory', name, 'memory.db'))),
     ).toEqual([true, true])
-  }, 60_000)
+  })
 
   it('stays out of what belongs to another user or agent by name, unless it is asked for', async () => {
     const store = await open()

@@ -5,10 +5,11 @@ import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { temporaryFolder } from '../sandbox/make.ts'
+import { torture } from '../support/torture.ts'
 import { seeded } from './journal/drive.ts'
 
-// 50 with `npm run test:kill`; a run of the same seed plans the same kills.
-const merges = Number(process.env.OPENRATH_MERGES ?? 6)
+// A run of the same seed plans the same kills.
+const merges = torture({ short: 4, full: 50 })
 const seed = Number(process.env.OPENRATH_SEED ?? Math.floor(Math.random() * 2 ** 31))
 const names = ['ann', 'bob', 'cem']
 
@@ -78,5 +79,5 @@ for (const [what, isKilled] of [
     }
     expect(existsSync(join(project, '.openrath'))).toBe(false)
     expect(readdirSync(project).sort()).toEqual([...names, 'lines.txt'])
-  }, 600_000)
+  })
 }

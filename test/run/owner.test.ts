@@ -24,7 +24,7 @@ it.skipIf(process.platform !== 'linux')(
     const owner = ownedBy(pid)
     expect(isGone(owner)).toBe(false)
     process.kill(pid, 'SIGKILL')
-    await expect.poll(() => isGone(owner), { timeout: 20_000 }).toBe(true)
+    await expect.poll(() => isGone(owner)).toBe(true)
   },
 )
 

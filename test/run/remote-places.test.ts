@@ -201,4 +201,4 @@ test('a sandbox is closed when no session is left that can use it, and not befor
     { encoding: 'utf8' },
   )
   expect({ stdout, stderr }).toEqual({ stdout: '2 true\n3 false\ntrue\n', stderr: '' })
-}, 60_000)
+})

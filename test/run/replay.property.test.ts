@@ -14,6 +14,7 @@ import { openStore } from '../../src/store/open.ts'
 import type { JournalEntry } from '../../src/store/spec.ts'
 import { scripted } from '../../src/testing/scripted.ts'
 import { tool } from '../../src/tool/tool.ts'
+import { torture } from '../support/torture.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'openrath-replay-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -228,12 +229,12 @@ it('any run replays to the same state, whatever order its parts finish in and ho
       expect(report.divergence?.message).toBeUndefined()
       expect(report).toMatchObject({ ok: true, state: out.state, unasked: [] })
     }),
-    { numRuns: 100 },
+    { numRuns: torture({ short: 60, full: 500 }) },
   )
   // A hundred trees that hold none of one of these would be no test of it.
   for (const kind of ['merged files', 'nested agent', 'memory', 'tool-result', 'route'])
     expect(seen).toContain(kind)
-}, 300_000)
+})
 
 it('a run begun twice with the same outcomes makes the same keys, in any order', async () => {
   await using here = await inFolder()
@@ -262,6 +263,6 @@ it('a run begun twice with the same outcomes makes the same keys, in any order',
       })
       expect(paid).toEqual([])
     }),
-    { numRuns: 25 },
+    { numRuns: torture({ short: 15, full: 100 }) },
   )
-}, 300_000)
+})

@@ -11,13 +11,14 @@ import { Session } from '../../src/session/session.ts'
 import { openStore } from '../../src/store/open.ts'
 import { type Answer, scripted } from '../../src/testing/scripted.ts'
 import { tool } from '../../src/tool/tool.ts'
+import { torture } from '../support/torture.ts'
 import { seeded } from './journal/drive.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'openrath-resume-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-// All 200 with `npm run test:kill`; a run of the same seed makes the same programs.
-const wanted = Number(process.env.OPENRATH_RESUMES ?? 40)
+// A run of the same seed makes the same programs.
+const wanted = torture({ short: 20, full: 200 })
 const seed = Number(process.env.OPENRATH_SEED ?? Math.floor(Math.random() * 2 ** 31))
 
 /** A tree of what a program does side by side and one after the other. Each leaf that pays has names of its own. */
@@ -242,4 +243,4 @@ it(`programs that fail and are resumed ${wanted} times in another order pay ever
     expect(paid, told()).toEqual(owed(plan))
   }
   console.log(`${resumes} resumes of ${programs} programs, with ${reviews} reviews; seed ${seed}`)
-}, 3_600_000)
+})

@@ -12,6 +12,7 @@ import { createRuntime, type Runtime } from '../../src/run/runtime.ts'
 import type { GraphNode } from '../../src/session/graph.ts'
 import { Session } from '../../src/session/session.ts'
 import { openStore } from '../../src/store/open.ts'
+import { torture } from '../support/torture.ts'
 import type { Driven, Weather } from './truth/drive.ts'
 import { driveHere } from './truth/in-process.ts'
 import { driveProcesses } from './truth/in-processes.ts'
@@ -21,8 +22,7 @@ import { build } from './truth/program.ts'
 const folder = mkdtempSync(join(tmpdir(), 'openrath-truth-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-// All 2,000 with `npm run test:kill`.
-const programs = Number(process.env.OPENRATH_PROGRAMS ?? 100)
+const programs = torture({ short: 60, full: 2000 })
 
 const weather: fc.Arbitrary<Weather> = fc.record({
   seed: fc.integer({ min: 0, max: 2 ** 30 }),
@@ -57,7 +57,7 @@ it('dossier, report, usage, bundle and graph agree with what the models and tool
   )
   console.log(`${programs} programs: ${JSON.stringify(seen)}`)
   for (const count of Object.values(seen)) expect(count).toBeGreaterThan(programs / 50)
-}, 3_600_000)
+})
 
 it('the same holds for programs that work on files, in processes that are killed', async () => {
   let number = 0
@@ -77,10 +77,10 @@ it('the same holds for programs that work on files, in processes that are killed
       await expectOneTruth(driven, expected, runtime)
       await expectReplay(driven, plan, runtime, { backend: 'local', path: join(place, 'memory') })
     }),
-    { numRuns: Math.ceil(programs / 20), endOnFailure: true },
+    { numRuns: programs / 20, endOnFailure: true },
   )
-  console.log(`${Math.ceil(programs / 20)} programs with files, killed ${cuts} times`)
-}, 3_600_000)
+  console.log(`${programs / 20} programs with files, killed ${cuts} times`)
+})
 
 async function expectReplay({ run }: Driven, plan: Plan, runtime: Runtime, memory: MemoryLike) {
   const calm = { count: () => expect.unreachable(), delay: () => 0, fails: () => false, memory }

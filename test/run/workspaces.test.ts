@@ -9,6 +9,7 @@ import type { Chunk } from '../../src/session/chunk.ts'
 import { Session } from '../../src/session/session.ts'
 import { scripted } from '../../src/testing/scripted.ts'
 import { temporaryFolder } from '../sandbox/make.ts'
+import { torture } from '../support/torture.ts'
 
 let folder: ReturnType<typeof temporaryFolder>
 let runtime: Runtime
@@ -136,7 +137,9 @@ describe('an agent in a folder', () => {
   })
 })
 
-describe('two branches of a project with 10,000 files', () => {
+const folders = torture({ short: 20, full: 100 })
+
+describe(`two branches of a project with ${folders * 100} files`, () => {
   class Both extends Workflow {
     left = worker('left', [runs('sed -i s/one/LEFT/ d7/f42.txt && ls d99 | wc -l')])
     right = worker('right', [runs('sed -i s/one/RIGHT/ d7/f42.txt && echo new > d99/new.txt')])
@@ -162,7 +165,7 @@ describe('two branches of a project with 10,000 files', () => {
   }
 
   it('work side by side, leave the folder alone until the merge, and an agent settles their conflict', async () => {
-    for (let d = 0; d < 100; d++) {
+    for (let d = 0; d < folders; d++) {
       mkdirSync(join(project(), `d${d}`))
       for (let f = 0; f < 100; f++) writeFileSync(join(project(), `d${d}/f${f}.txt`), 'one\n')
     }
@@ -174,7 +177,7 @@ describe('two branches of a project with 10,000 files', () => {
       conflicts: [{ path: 'd7/f42.txt', kind: 'content', settled: 'written', by: 'judge' }],
       tree: expect.any(String),
     })
-  }, 120_000)
+  })
 })
 
 describe('what-if', () => {

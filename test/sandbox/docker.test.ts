@@ -18,7 +18,7 @@ beforeAll(async () => {
   started = await startPodman()
   if (typeof started === 'string') return
   docker = dockerBackend({ socket: started.socket, image: started.image })
-}, 120_000)
+})
 
 afterAll(async () => {
   if (typeof started === 'string') return
@@ -27,7 +27,7 @@ afterAll(async () => {
     await started.docker.getContainer(Id).remove({ force: true })
   }
   await started[Symbol.asyncDispose]()
-}, 120_000)
+})
 
 /** The engine; a test without one is skipped and says why. */
 function engine({ skip }: TestContext): Engine {
@@ -73,7 +73,7 @@ test('memory and processes are limited, and the sandbox outlives what hits the l
   const hog = await sandbox.exec('head -c 500000000 /dev/zero | tail -n 1 > /dev/null').result
   expect(hog.exitCode).not.toBe(0)
   const many = await sandbox.exec('i=0; while [ $i -lt 100 ]; do sleep 1000 & i=$((i+1)); done', {
-    timeout: 30_000,
+    timeout: 300_000,
   }).result
   expect(many.exitCode).not.toBe(0)
   expect(out(await sandbox.exec('echo here').result)).toBe('here\n')
@@ -170,7 +170,7 @@ test('commands and files are those of the user that is asked for', async context
 test('a process that hides its mark in every way ends with the last command', async context => {
   await using sandbox = await open({}, context)
   const hidden = `env -i setsid /bin/sh -c 'exec 3<&-; echo $$ > pid; exec sleep 1000' > /dev/null 2>&1 &`
-  await sandbox.exec(`${hidden} until test -s pid; do sleep 0.01; done`, { timeout: 30_000 }).result
+  await sandbox.exec(`${hidden} until test -s pid; do sleep 0.01; done`).result
   expect(out(await sandbox.exec('ps -o stat= -p $(cat pid)').result).trim()).toMatch(/^(Z.*)?$/)
 })
 

@@ -267,7 +267,7 @@ describe.each(available)('%s', name => {
 
       process.kill(child.pid, 'SIGKILL')
       await child.ended
-      if (holder !== undefined) await expect.poll(() => isRunning(holder), { timeout: 20_000 }).toBe(false)
+      if (holder !== undefined) await expect.poll(() => isRunning(holder)).toBe(false)
       expect(holder !== undefined).toBe(name === 'overlay')
       const [found, ...more] = await folders.leftovers()
       expect(more).toEqual([])
@@ -300,7 +300,7 @@ describe.each(available)('%s', name => {
       const { holder } = await child.said
       expect(await child.ended).toBe(0)
       expect(readdirSync(root)).toEqual([])
-      if (holder !== undefined) await expect.poll(() => isRunning(holder), { timeout: 20_000 }).toBe(false)
+      if (holder !== undefined) await expect.poll(() => isRunning(holder)).toBe(false)
     }))
 
   test('what changed is known exactly, or not at all', () =>
@@ -425,7 +425,7 @@ describe.runIf(available.includes('overlay'))('overlay alone', () => {
       const lost = await folders.fork(project('t'))
       const holder = Number(/^\/proc\/(\d+)\//.exec(lost.host.path)?.[1])
       process.kill(holder, 'SIGKILL')
-      await expect.poll(() => isRunning(holder), { timeout: 20_000 }).toBe(false)
+      await expect.poll(() => isRunning(holder)).toBe(false)
       expect(() => writeFileSync(join(lost.host.path, 'x'), '')).toThrow(/ENOENT/)
       const found = await folders.fork(project('t'))
       expect(readFileSync(join(found.host.path, 'a.txt'), 'utf8')).toBe('a')

@@ -62,7 +62,7 @@ alive = [child for child in children if os.waitpid(child, os.WNOHANG) == (0, 0)]
 for child in alive: os.kill(child, 9)
 print(len(alive))
 END`
-  const { stdout } = await sandbox.exec(script, { timeout: 30_000 }).result
+  const { stdout } = await sandbox.exec(script, { timeout: 300_000 }).result
   expect(Number(new TextDecoder().decode(stdout))).toBeLessThan(3)
   expect(out(await sandbox.exec('echo after').result)).toBe('after\n')
 })
@@ -80,7 +80,7 @@ testHere('shared memory and the temporary folder are no way around the limits', 
 
 testHere('a process that computes without end is ended', async () => {
   await using sandbox = await isolated.open({ limits: { cpuSeconds: 1 } })
-  const { exitCode, timedOut } = await sandbox.exec('while :; do :; done', { timeout: 30_000 }).result
+  const { exitCode, timedOut } = await sandbox.exec('while :; do :; done', { timeout: 300_000 }).result
   expect(timedOut).toBe(false)
   expect(exitCode).not.toBe(0)
 })
@@ -89,10 +89,12 @@ testHere(
   'a command that fills the disk is ended while some of it is left, and the next one runs',
   async () => {
     const { bavail, bsize } = statfsSync(tmpdir())
-    const diskFree = bavail * bsize - 30 * megabyte
-    await using sandbox = await isolated.open({ limits: { diskFree, fileSize: megabyte } })
-    const fill = 'i=0; while :; do i=$((i+1)); head -c 1000000 /dev/zero > $i; sleep 0.01; done'
-    const { timedOut, exitCode, stderr } = await sandbox.exec(fill, { timeout: 50_000 }).result
+    // More than other tests take or give back meanwhile. The space is reserved and not written.
+    const diskFree = bavail * bsize - 1000 * megabyte
+    await using sandbox = await isolated.open({ limits: { diskFree, fileSize: 60 * megabyte } })
+    const grow = 'fallocate -l 50000000 $i || head -c 50000000 /dev/zero > $i'
+    const fill = `i=0; while :; do i=$((i+1)); ${grow}; sleep 0.05; done`
+    const { timedOut, exitCode, stderr } = await sandbox.exec(fill, { timeout: 300_000 }).result
     expect({ timedOut, exitCode }).toEqual({ timedOut: false, exitCode: 137 })
     expect(new TextDecoder().decode(stderr)).toContain('the disk was almost full')
     expect(out(await sandbox.exec('rm *; echo after').result)).toBe('after\n')

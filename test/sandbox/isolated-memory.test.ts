@@ -109,7 +109,6 @@ testWatched(
     expect(several).toMatchObject({ exitCode: 137, out: '', error: tooMuch })
     expect(after).toMatchObject({ exitCode: 0, out: 'after' })
   },
-  120_000,
 )
 
 testWatched(
@@ -120,5 +119,4 @@ testWatched(
     expect(ends).toEqual(Array(2).fill({ exitCode: 0, out: 'fine', error: '' }))
     expect(refused?.out.split('\n')).toEqual(['38', 'True', 'False', 'False'])
   },
-  120_000,
 )

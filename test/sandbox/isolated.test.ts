@@ -229,7 +229,7 @@ testHere('a program that exits leaves no folder, no group and no process behind'
     const args = ['--input-type=module', '--eval', program, how]
     const { stdout, stderr, status } = spawnSync(process.execPath, args, {
       encoding: 'utf8',
-      timeout: 30_000,
+      timeout: 300_000,
     })
     expect([stderr, status]).toEqual(['', 0])
     const places = `'${tmpdir()}'/ /sys/fs/cgroup -maxdepth 6`

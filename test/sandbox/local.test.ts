@@ -151,7 +151,6 @@ test('nothing keeps the program alive once commands have ended', () => {
     console.log(process.getActiveResourcesInfo().filter(name => name !== 'PipeWrap' && name !== 'TTYWrap').join())`
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', program], {
     encoding: 'utf8',
-    timeout: 30_000,
   })
   expect(stdout).toBe('\n')
 })

@@ -8,7 +8,7 @@ const ends: object[] = []
 if (available) {
   await using sandbox = await isolated.open({ limits: { memory: 256 * 2 ** 20 } })
   for (const program of process.argv.slice(2)) {
-    const { exitCode, stdout, stderr } = await sandbox.exec(['python3', '-c', program], { timeout: 60_000 })
+    const { exitCode, stdout, stderr } = await sandbox.exec(['python3', '-c', program], { timeout: 300_000 })
       .result
     const [out, error] = [stdout, stderr].map(bytes => new TextDecoder().decode(bytes).trim())
     ends.push({ exitCode, out, error })

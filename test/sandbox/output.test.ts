@@ -116,7 +116,7 @@ test('a glob fits what an expression made of it would fit, and takes no longer t
     }),
     { numRuns: 3000 },
   )
-  const begun = performance.now()
+  const spent = process.cpuUsage()
   for (const hostile of [
     '*a*a*a*a*a*b',
     `${'**/'.repeat(100)}b`,
@@ -127,5 +127,5 @@ test('a glob fits what an expression made of it would fit, and takes no longer t
     expect(globMatcher(hostile)('a'.repeat(255)), hostile).toBe(false)
     expect(globMatcher(hostile)('a/'.repeat(2000)), hostile).toBe(false)
   }
-  expect(performance.now() - begun).toBeLessThan(20_000)
+  expect(process.cpuUsage(spent).user / 1000).toBeLessThan(20_000)
 })

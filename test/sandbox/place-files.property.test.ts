@@ -6,6 +6,7 @@ import { Places } from '../../src/run/place/places.ts'
 import { filesIn } from '../../src/run/place/session-files.ts'
 import type { Sandbox } from '../../src/sandbox/spec.ts'
 import { Session, withFiles } from '../../src/session/session.ts'
+import { torture } from '../support/torture.ts'
 import { temporaryFolder } from './make.ts'
 
 /** What a folder holds: path to text. */
@@ -53,9 +54,9 @@ test('through any edits, forks, merges and rewinds, every session has the files 
         await places.close()
       }
     }),
-    { numRuns: 25 },
+    { numRuns: torture({ short: 12, full: 200 }) },
   )
-}, 120_000)
+})
 
 const laneOf = ({ lineage }: Session) => lineage.lane ?? ''
 

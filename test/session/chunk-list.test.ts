@@ -62,7 +62,7 @@ describe('a very long chain', () => {
     )
   })
 
-  it('computes its digests without running out of stack', { timeout: 30_000 }, () => {
+  it('computes its digests without running out of stack', () => {
     expect(long.head).toMatch(/^[0-9a-f]{64}$/)
     expect(long.state).toBe(Session.create('empty').state)
     expect(long.rewind(100_000).head).toBe(long.chunks.at(100_000)?.id)

@@ -6,9 +6,7 @@ import { anySteps, grow } from './tree.ts'
 import { expectValidForEveryProvider } from './valid-messages.ts'
 
 describe('messages', () => {
-  it('are valid for every provider on any tree of forks, merges, rewinds and summaries', {
-    timeout: 30_000,
-  }, async () => {
+  it('are valid for every provider on any tree of forks, merges, rewinds and summaries', async () => {
     await fc.assert(
       fc.asyncProperty(anySteps, async steps => {
         for (const session of await grow(steps)) expectValidForEveryProvider(session.messages())

@@ -72,9 +72,9 @@ test('a cut outcome is made once', () => {
 
 test('50 MB cost no more to show than a few characters', () => {
   const outcome = value('x'.repeat(50_000_000))
-  const start = performance.now()
+  const spent = process.cpuUsage()
   for (let i = 0; i < 100; i++) forModel({ ...outcome }, 48_000, 'c')
-  expect(performance.now() - start).toBeLessThan(500)
+  expect(process.cpuUsage(spent).user / 1000).toBeLessThan(1000)
 })
 
 test('the whole of a result can be read piece by piece', async () => {

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Json, JsonObject } from '../../src/base/json.ts'
 import { withoutFence } from '../../src/run/output.ts'
 import { localBackend } from '../../src/sandbox/drivers/local/driver.ts'
@@ -52,8 +52,13 @@ describe('run_shell_command', () => {
   })
 
   test('a timeout is seconds, and a result that says so', async () => {
-    const report = await value('run_shell_command', { cmd: 'echo on; sleep 1000', timeout: 0.3 })
-    expect(report).toMatchObject({ exitCode: null, timedOut: true, signal: 'SIGKILL', stdout: 'on\n' })
+    const cmd = 'echo on; sleep 1000'
+    // On a busy machine a shell may need longer than that to start.
+    for (let timeout = 0.3, stdout: unknown = ''; stdout !== 'on\n'; timeout *= 2) {
+      const report = (await value('run_shell_command', { cmd, timeout })) as JsonObject
+      expect(report).toMatchObject({ exitCode: null, timedOut: true, signal: 'SIGKILL' })
+      stdout = report.stdout
+    }
   })
 
   test('much output is cut and flagged, and several lines are one script', async () => {
@@ -77,12 +82,13 @@ describe('run_shell_command', () => {
       { cmd: "setsid sh -c 'echo $$ > up; exec sleep 1000' & sleep 1000" },
       { sandbox: async () => sandbox, signal: abort.signal },
     )
-    const pid = await vi.waitFor(() => get('up').trim() || expect.fail('not yet'), { timeout: 20_000 })
+    await expect.poll(() => get('up').trim()).not.toBe('')
+    const pid = get('up').trim()
     abort.abort()
     expect(await running).toMatchObject({ kind: 'error', error: 'cancelled' })
     // One that has ended may wait to be collected, as a zombie.
     const gone = `case "$(ps -o stat= -p ${pid})" in ''|Z*) ;; *) exit 1; esac`
-    await vi.waitFor(async () => expect((await sandbox.exec(gone).result).exitCode).toBe(0))
+    await expect.poll(async () => (await sandbox.exec(gone).result).exitCode).toBe(0)
   })
 })
 
@@ -285,9 +291,9 @@ describe('what calls wait for', () => {
 
 describe('what a model writes does not stop the process', () => {
   const quick = async (work: () => unknown) => {
-    const begun = performance.now()
+    const spent = process.cpuUsage()
     const ended = await work()
-    expect(performance.now() - begun).toBeLessThan(10_000)
+    expect(process.cpuUsage(spent).user / 1000).toBeLessThan(10_000)
     return ended
   }
 
@@ -314,10 +320,10 @@ describe('what a model writes does not stop the process', () => {
     for (let i = 0; i < 400; i++) put(`f${i}`, `${'a'.repeat(22)}!`)
     const controller = new AbortController()
     setTimeout(() => controller.abort(new Error('enough')), 50)
-    const begun = performance.now()
+    const spent = process.cpuUsage()
     const query = { text: '^(?:(?:a|a)+)+$', regex: true, signal: controller.signal }
     await expect(sandbox.files.search(query)).rejects.toThrow()
-    expect(performance.now() - begun).toBeLessThan(10_000)
+    expect(process.cpuUsage(spent).user / 1000).toBeLessThan(10_000)
   })
 
   test('in answers with a fence', async () => {

@@ -241,9 +241,9 @@ test('500 calls in one turn all end, in order, with a limit, a single listener a
     simple('alone', work, { effect: 'external' }),
   ]
   const calls = numbered(...Array.from({ length: 500 }, (_, n) => call(names[n % 3] as string, { n })))
-  const start = performance.now()
+  const spent = process.cpuUsage()
   const { records } = await dispatch(tools, calls, { signal })
-  expect(performance.now() - start).toBeLessThan(2000)
+  expect(process.cpuUsage(spent).user / 1000).toBeLessThan(2000)
   expect(records.map(record => record.call.id)).toEqual(calls.map(part => part.id))
   expect(most).toBe(1)
 })

@@ -248,9 +248,8 @@ test('a hostile pattern in a schema is shown to the model and never run', async 
   const server = await odd()
   const hostile = named(server, 'hostile')
   expect(hostile.parameters).toMatchObject({ properties: { a: { pattern: '^(a+)+$' } } })
-  const start = performance.now()
+  // Run, it would take longer than anybody waits.
   expect(await outcomeOf(hostile, { a: `${'a'.repeat(40)}!` })).toMatchObject({ kind: 'value' })
-  expect(performance.now() - start).toBeLessThan(1000)
 })
 
 test('a server that crashes fails the calls it was running, and the next call starts it again', async () => {

@@ -213,9 +213,10 @@ test('a word that only the shell knows is not taken for text', async () => {
 })
 
 test('a line of tens of thousands of quotes is refused at once, and the longest that is read takes about a second', async () => {
-  const begun = performance.now()
+  const spent = () => process.cpuUsage().user / 1000
+  const begun = spent()
   await expect(readShell('"'.repeat(60_000))).rejects.toThrow('characters')
-  expect(performance.now() - begun).toBeLessThan(1000)
+  expect(spent() - begun).toBeLessThan(1000)
   for (const piece of [
     '"',
     "'",
@@ -231,10 +232,10 @@ test('a line of tens of thousands of quotes is refused at once, and the longest 
     'env ',
     'a=',
   ]) {
-    const from = performance.now()
+    const from = spent()
     await readShell(piece.repeat(longestLine / piece.length)).catch(error =>
       expect(error).toBeInstanceOf(ShellProblem),
     )
-    expect(performance.now() - from, piece).toBeLessThan(10_000)
+    expect(spent() - from, piece).toBeLessThan(10_000)
   }
 })

@@ -39,6 +39,23 @@ export async function output(
   return textOf(result.stdout)
 }
 
+/**
+ * The result of a command whose time is up. A busy machine may need longer to start it than it has: it gets more time until it has come
+ * as far as `isFarEnough` says.
+ */
+export async function outOfTime(
+  sandbox: Sandbox,
+  command: string,
+  isFarEnough: (result: ExecResult) => boolean,
+): Promise<ExecResult> {
+  for (let timeout = 300; timeout < 100_000; timeout *= 2) {
+    const result = await sandbox.exec(command, { timeout }).result
+    assert.equal(result.timedOut, true)
+    if (isFarEnough(result)) return result
+  }
+  return assert.fail(`${command} did not come far enough in a minute`)
+}
+
 /** Ended by a kill, however the backend says it. */
 export function assertKilled({ exitCode, signal }: ExecResult): void {
   assert.ok(exitCode !== 0, `it ended by itself`)

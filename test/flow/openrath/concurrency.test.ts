@@ -93,11 +93,11 @@ describe('C: concurrency', () => {
     // Each waits until all eight have made their file.
     const command = (i: number) => `touch f${i}; while [ "$(ls f* | wc -l)" -lt 8 ]; do sleep 0.02; done`
     const results = await Promise.all(
-      Array.from({ length: 8 }, (_, i) => sandbox.exec(command(i), { timeout: 30_000 }).result),
+      Array.from({ length: 8 }, (_, i) => sandbox.exec(command(i), { timeout: 300_000 }).result),
     )
     expect(results.map(result => result.exitCode)).toEqual(Array(8).fill(0))
     await places.close()
-  }, 60_000)
+  })
 
   it('C8 opening and closing 32 times leaves nothing open', async () => {
     const opens = Array.from({ length: 32 }, async () => {

@@ -22,7 +22,7 @@ describe('A: liveness', () => {
     )
     const outs = await Promise.all(Array.from({ length: 16 }, () => agent(ask().to('local'))))
     for (const out of outs) expect(outcomes(out)).toHaveLength(64)
-  }, 60_000)
+  })
 
   it('A2 an agent inside a tool is waited for, may take the session of the tool, and may be there many times', async () => {
     const helper = agentWith(() => 'helped', { name: 'helper' }).agent

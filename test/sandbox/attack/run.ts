@@ -32,7 +32,7 @@ for (const { name, script, noControl } of list) {
 console.log(JSON.stringify({ outcomes, visits, isAlive }))
 
 async function outcome(sandbox: Sandbox, script: string): Promise<string> {
-  const { exitCode, stdout, stderr } = await sandbox.exec(script, { timeout: 20_000 }).result
+  const { exitCode, stdout, stderr } = await sandbox.exec(script, { timeout: 120_000 }).result
   const text = new TextDecoder()
   return /\b(OPEN|CLOSED)\b/.exec(text.decode(stdout))?.[0] ?? `exit ${exitCode}: ${text.decode(stderr)}`
 }

@@ -32,7 +32,9 @@ export async function makeTargets(base: string): Promise<Targets> {
   const abstract = `openrath-attack-${process.pid}`
   const victimMark = `victim-of-${process.pid}`
   const key = process.env.OPENRATH_ATTACK_KEY as string
-  const victim = spawn('sh', ['-c', `while :; do sleep 1000; done # ${victimMark}`], { stdio: 'ignore' })
+  const waiting = `while :; do sleep 1000; done # ${victimMark}`
+  // With a group of its own, so that what the shell waits for ends with it.
+  const victim = spawn('sh', ['-c', waiting], { stdio: 'ignore', detached: true })
   let visits = 0
   const listen = async (where: object) => {
     const server = createServer(client => {
@@ -67,7 +69,7 @@ export async function makeTargets(base: string): Promise<Targets> {
     isVictimAlive: () => victim.exitCode === null && victim.signalCode === null,
     visits: () => visits,
     async [Symbol.asyncDispose]() {
-      victim.kill('SIGKILL')
+      process.kill(-(victim.pid as number), 'SIGKILL')
       for (const server of [tcp, path, nowhere]) server.close()
       udp.close()
     },

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Workspace } from '../../../src/sandbox/workspace/workspace.ts'
+import { torture } from '../../support/torture.ts'
 import { lab, listing } from './make.ts'
 
 /** The files as they should be, by path: what `listing` gives. A folder ends in `/`. */
@@ -86,7 +87,7 @@ test('random edits, snapshots and restores: the files always equal a model in me
       expect(listing(elsewhere.folder)).toEqual(Object.fromEntries(model))
       expect(place.fsck()).toEqual([])
     }),
-    { numRuns: 40 },
+    { numRuns: torture({ short: 25, full: 300 }) },
   )
 })
 

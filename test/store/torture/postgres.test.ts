@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => server?.stop())
 
-const kills = torture({ short: 30, full: 200 })
+const kills = torture({ short: 12, full: 200 })
 const serverKills = torture({ short: 2, full: 4 })
 
 test(`what was acknowledged survives ${kills} kills of the writer and ${serverKills} of the server`, async () => {
@@ -52,12 +52,12 @@ test(`what was acknowledged survives ${kills} kills of the writer and ${serverKi
   await store.sessions.put(Session.fromUserMessage('still working'), { tag: 'after' })
   expect((await store.sessions.search('still working')).length).toBe(1)
   expect(await store.gc({ olderThan: 0, dryRun: true })).toMatchObject({ chunks: 0 })
-}, 600_000)
+})
 
-const appends = torture({ short: 500, full: 10_000 })
+const appends = torture({ short: 200, full: 10_000 })
 for (const sessions of [1, 4]) {
   test(`4 processes append ${appends} chunks each to ${sessions} session(s): nothing is lost`, async () => {
     const url = await server.createDatabase()
     expect(await crowd(url, { sessions, processes: 4, appends })).toEqual([])
-  }, 600_000)
+  })
 }
