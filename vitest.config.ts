@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
@@ -12,7 +12,12 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cach
 
 const minute = 60_000
 // Only for what hangs: a test waits for what it waits for, however busy the machine is.
-const limit = process.env.OPENRATH_TORTURE === 'full' ? 60 * minute : 10 * minute
+const isTorture = process.env.OPENRATH_TORTURE === 'full'
+const limit = (isTorture ? 60 : 10) * minute
+
+// Files that start processes, and a file of each layer that takes longer than all others together.
+const isQuick = process.env.OPENRATH_QUICK === '1'
+const slow: string[] = []
 
 interface Project {
   readonly include?: string[]
@@ -20,17 +25,27 @@ interface Project {
   readonly isolate?: boolean
 }
 
-function project(name: string, { include, isolate = false }: Project = {}): TestProjectInlineConfiguration {
+function project(name: string, options: Project = {}): TestProjectInlineConfiguration {
+  const { include = [`test/${name}/**/*.test.ts`], isolate = false } = options
   return {
     test: {
       name,
-      include: include ?? [`test/${name}/**/*.test.ts`],
+      include: isTorture ? withLongForm(include) : include,
+      exclude: isQuick ? slow : [],
+      setupFiles: isQuick ? ['test/support/no-process.ts'] : [],
       isolate,
       testTimeout: limit,
       hookTimeout: limit,
       expect: { poll: { timeout: 5 * minute } },
     },
   }
+}
+
+/** The files that do more at full length; the others would only do the same again. */
+function withLongForm(patterns: string[]): string[] {
+  return globSync(patterns, { cwd: import.meta.dirname }).filter(path =>
+    readFileSync(join(import.meta.dirname, path), 'utf8').includes('torture({'),
+  )
 }
 
 export default defineConfig({

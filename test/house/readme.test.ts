@@ -23,11 +23,23 @@ test('the table of examples has every one of them, in order', () => {
   expect(linked).toEqual(there)
 })
 
-test('the two commands are there, and .ci/run runs the second as it is', () => {
+test('the two commands are there, and .ci/run runs the second as it is, as an ordinary user and as root', () => {
   const commands = blocksOf(readme)
     .find(block => block.language === 'sh')
     ?.text.trim()
     .split('\n')
   expect(commands).toEqual(['npm install && npm start', 'npm install && npm test'])
-  expect(read('.ci/run').trim().split('\n').at(-1)).toBe(commands?.[1])
+  const script = read('.ci/run')
+  expect(script).toContain(`\ncommand='${commands?.[1]}'\n`)
+  const [, ordinary = ''] = /^as_ordinary_user\(\) \{\n(.*?)^\}$/ms.exec(script) ?? []
+  expect(ordinary).toContain('bash -c "cd ~/checkout && $command"')
+  const [, main = ''] = /^main\(\) \{\n(.*?)^\}$/ms.exec(script) ?? []
+  const passes = [...main.matchAll(/\bpass "(.+?)" (.+)$/gm)].map(([, name, what]) => [name, what])
+  expect(passes).toEqual([
+    ['as an ordinary user', 'as_ordinary_user'],
+    ['as root', 'bash -c "$command"'],
+    ['as $(id -un)', 'bash -c "$command"'],
+    ['at full length', 'npm run --silent test:torture'],
+  ])
+  expect(script.trim().split('\n').at(-1)).toBe('main')
 })

@@ -1,7 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
 /** A TypeScript file run by Node, line by line. */
@@ -15,11 +13,7 @@ export interface Program {
 }
 
 export function runFile(file: string, ...args: string[]): Program {
-  const child = spawn(process.execPath, [file, ...args], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-    // Reading the sources takes Node most of a short life; what one of these has compiled, the next need not.
-    env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'openrath-test-compile-cache') },
-  })
+  const child = spawn(process.execPath, [file, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
   const end = once(child, 'close')
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   return {

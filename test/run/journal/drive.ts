@@ -12,7 +12,7 @@ export function makePlace(root: string, name: string) {
   mkdirSync(places.project, { recursive: true })
   writeFileSync(join(places.project, 'log.txt'), 'first\nsecond\nthird\n')
   writeFileSync(places.counter, '')
-  return { root, folder, ...places }
+  return { folder, ...places }
 }
 export type Place = ReturnType<typeof makePlace>
 
@@ -31,16 +31,12 @@ export interface Ended {
 }
 
 /** A process that works on a run, until it ends or is killed; every line is a point in or between effects. */
-export async function work({ root, folder }: Place, command: readonly string[], kill?: Kill): Promise<Ended> {
+export async function work({ folder }: Place, command: readonly string[], kill?: Kill): Promise<Ended> {
   const program = join(import.meta.dirname, 'worker.ts')
   const child: ChildProcessByStdio<null, Readable, null> = spawn(
     process.execPath,
     ['--disable-warning=ExperimentalWarning', program, folder, ...command],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      // Most of a short life is reading the code.
-      env: { ...process.env, NODE_COMPILE_CACHE: join(root, 'compiled') },
-    },
+    { stdio: ['ignore', 'pipe', 'inherit'] },
   )
   const closed = new Promise<NodeJS.Signals | null>(resolve =>
     child.on('close', (_code, signal) => resolve(signal)),
