@@ -141,8 +141,8 @@ const folders = torture({ short: 20, full: 100 })
 
 describe(`two branches of a project with ${folders * 100} files`, () => {
   class Both extends Workflow {
-    left = worker('left', [runs('sed -i s/one/LEFT/ d7/f42.txt && ls d99 | wc -l')])
-    right = worker('right', [runs('sed -i s/one/RIGHT/ d7/f42.txt && echo new > d99/new.txt')])
+    left = worker('left', [runs('sed -i s/one/LEFT/ d7/f42.txt && ls d19 | wc -l')])
+    right = worker('right', [runs('sed -i s/one/RIGHT/ d7/f42.txt && echo new > d19/new.txt')])
     judge = new Agent('Settle.', { name: 'judge', model: scripted(['LEFT and RIGHT\n']), builtins: false })
     seen: string[] = []
 
@@ -172,7 +172,7 @@ describe(`two branches of a project with ${folders * 100} files`, () => {
     const both = new Both()
     const session = await runtime.run(both, start())
     expect(both.seen).toEqual(['one\n', 'one\n'])
-    expect([read('d7/f42.txt'), read('d99/new.txt')]).toEqual(['LEFT and RIGHT\n', 'new\n'])
+    expect([read('d7/f42.txt'), read('d19/new.txt')]).toEqual(['LEFT and RIGHT\n', 'new\n'])
     expect(session.chunks.findLast(chunk => chunk.kind === 'merge')).toMatchObject({
       conflicts: [{ path: 'd7/f42.txt', kind: 'content', settled: 'written', by: 'judge' }],
       tree: expect.any(String),
