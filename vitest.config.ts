@@ -15,9 +15,21 @@ const minute = 60_000
 const isTorture = process.env.OPENRATH_TORTURE === 'full'
 const limit = (isTorture ? 60 : 10) * minute
 
-// Files that start processes, and a file of each layer that takes longer than all others together.
+// With `npm run test:quick`: no file that starts a process. test/support/no-process.ts fails a test that does.
 const isQuick = process.env.OPENRATH_QUICK === '1'
-const slow: string[] = []
+const starting = [
+  'test/{cli,sandbox}/**',
+  'test/house/{docs,docs-site,examples,examples-live,format,node-version,package,package-installed,readme,types}.test.ts',
+  'test/**/*postgres{,-extend,-server}.test.ts',
+  'test/store/{torture/**,append.test.ts,sqlite-{changes,file,tail}.test.ts}',
+  'test/tool/{builtin,builtin-agent,mcp,mcp-http,mcp-official,shell-fuzz}.test.ts',
+  'test/memory/{local,turns}.test.ts',
+  'test/run/{travel/**,*{-files,-processes,-sandbox,-places,-off,-links,-limits,-code,-commands}.test.ts}',
+  'test/run/{altered,folders,kill,loop,many,memory,memory-{branches,commit,cut-off,extract},owner,policy,replay}.test.ts',
+  'test/run/{replay.property,resume.property,secrets,shuffled,side-by-side,truth.property,workspaces}.test.ts',
+  'test/flow/openrath/{concurrency,faults-liveness,faults-session,loop,session}.test.ts',
+  'test/evidence/{bisect,blame,blame.property,dossier,dossier-browser,import-placement,inside,run}.test.ts',
+]
 
 interface Project {
   readonly include?: string[]
@@ -31,7 +43,7 @@ function project(name: string, options: Project = {}): TestProjectInlineConfigur
     test: {
       name,
       include: isTorture ? withLongForm(include) : include,
-      exclude: isQuick ? slow : [],
+      exclude: isQuick ? starting : [],
       setupFiles: isQuick ? ['test/support/no-process.ts'] : [],
       isolate,
       testTimeout: limit,
@@ -44,7 +56,7 @@ function project(name: string, options: Project = {}): TestProjectInlineConfigur
 /** The files that do more at full length; the others would only do the same again. */
 function withLongForm(patterns: string[]): string[] {
   return globSync(patterns, { cwd: import.meta.dirname }).filter(path =>
-    readFileSync(join(import.meta.dirname, path), 'utf8').includes('torture({'),
+    readFileSync(join(import.meta.dirname, path), 'utf8').includes('support/torture.ts'),
   )
 }
 

@@ -3,11 +3,10 @@ import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { torture } from '../support/torture.ts'
+import { isFullLength } from '../support/torture.ts'
 
 const repository = join(import.meta.dirname, '../..')
 const isRoot = process.getuid?.() === 0
-const isLong = torture({ short: 0, full: 1 }) === 1
 
 describe('the tests of branches again', () => {
   // Mounted in a namespace of their own: nobody else sees the disks, and they go with the tests.
@@ -21,7 +20,7 @@ describe('the tests of branches again', () => {
     exec "$@"`
   const disks = [
     { disk: 'btrfs', options: '-q', method: 'btrfs' },
-    ...(isLong ? [{ disk: 'btrfs', options: '-q', method: 'reflink' }] : []),
+    ...(isFullLength ? [{ disk: 'btrfs', options: '-q', method: 'reflink' }] : []),
     { disk: 'xfs', options: '-q', method: 'reflink' },
   ]
 
