@@ -104,7 +104,7 @@ export function findProgram(
 }
 
 /** What a program of the system gets. */
-export function systemEnvironment(): Record<string, string> {
+function systemEnvironment(): Record<string, string> {
   const { programFolders, pathDelimiter, name } = platformOf()
   const root = process.env.SystemRoot
   return {

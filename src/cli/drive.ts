@@ -131,7 +131,7 @@ async function tellEnd(
 }
 
 /** What a person is asked, each with the line that answers it. */
-export function tellWaiting({ code, data }: RathError, run: string, output: Output): void {
+function tellWaiting({ code, data }: RathError, run: string, output: Output): void {
   if (code === 'needs-review') {
     output.tell(`Run ${run} needs somebody who finds out whether this happened, and says so:`)
     for (const call of (data.calls ?? []) as unknown as Unfinished[]) {

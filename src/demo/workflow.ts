@@ -75,7 +75,7 @@ function liveModel(): ResolvedModel {
 }
 
 /** Two coders on two branches, each with files of its own. What the tests accept comes back to the folder. */
-export class Attempts extends Workflow {
+class Attempts extends Workflow {
   override description = 'Two coders try to mend it, and the tests judge.'
   readonly quick: Agent
   readonly careful: Agent

@@ -4,9 +4,9 @@ import { lastMoment } from '../base/time.ts'
 import type { FindOptions, MemoryChange, MemoryFilter, MemorySource, NewMemory } from './spec.ts'
 
 /** The longest text of one entry, in UTF-16 units. An entry is something to read at once; `ingest` divides what is longer. */
-export const longestText = 1_000_000
+const longestText = 1_000_000
 /** The longest scope, category, tag, key or other name. */
-export const longestName = 1_024
+const longestName = 1_024
 
 /** Entries as they will be kept: every problem of every entry is reported at once. */
 export function checkEntries(entries: unknown): NewMemory[] {

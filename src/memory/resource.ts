@@ -25,7 +25,7 @@ export interface ReadResource {
 }
 
 /** The key of a resource's first piece; the others follow in numbers. */
-export const resourceKey = (name: string, piece: number) => `${name}#${piece}`
+const resourceKey = (name: string, piece: number) => `${name}#${piece}`
 
 /**
  * Reads a resource and divides it into entries with keys by their place. Reads a text it is given, a file that really lies inside `root`, and

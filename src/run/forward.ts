@@ -234,7 +234,7 @@ interface Recorded {
 /**
  * A fetch whose response is recorded. The key covers method, address and body, without secrets; headers may hold what changes from day to day, and keys.
  */
-export async function recordedFetch(
+async function recordedFetch(
   url: string | URL,
   init: RequestInit,
   through: Through,

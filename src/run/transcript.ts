@@ -21,7 +21,7 @@ export function estimateRequest({ messages, tools, output }: ModelRequest): numb
   return messages.reduce((sum, message) => sum + estimateMessage(message), tokens)
 }
 
-export function estimateMessage(message: Message): number {
+function estimateMessage(message: Message): number {
   return message.role === 'tool' ? written(message.outcome) : estimateContent(message.content)
 }
 

@@ -8,7 +8,7 @@ import { tool } from './tool.ts'
 import { ToolError } from './tool-error.ts'
 
 /** Characters of one outcome that a model is shown by default. */
-export const defaultOutputLimit = 48_000
+const defaultOutputLimit = 48_000
 /** Characters that one reading of the rest gives: few enough to be shown whole. */
 const window = 24_000
 

@@ -44,7 +44,7 @@ export function compileOutput(schema: ToolSchema, tool: string): CompiledSchema 
   return compile(schema, `output of ${tool}`)
 }
 
-export function isStandardSchema(schema: unknown): schema is StandardSchemaV1 {
+function isStandardSchema(schema: unknown): schema is StandardSchemaV1 {
   const isHolder = (typeof schema === 'object' && schema !== null) || typeof schema === 'function'
   return isHolder && '~standard' in schema && isPlainOrProxy(schema['~standard'])
 }

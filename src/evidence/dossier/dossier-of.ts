@@ -73,7 +73,7 @@ export async function dossierOfSessions(
   return dossierFrom({ final, sessions, missing: [...new Set(missing)] }, options)
 }
 
-export async function dossierFrom(material: Material, options: DossierOptions = {}): Promise<Dossier> {
+async function dossierFrom(material: Material, options: DossierOptions = {}): Promise<Dossier> {
   const { at = Date.now(), environment = {}, workspaces, sandboxes = [], signatures = [], limits } = options
   const { final, journal, prompts } = material
   const history = historyOf(material)

@@ -47,7 +47,7 @@ export function spendingOf(
   return { total, agents: byCost(agents), models: byCost(models), unpriced }
 }
 
-export const nobody = '(not named)'
+const nobody = '(not named)'
 const inside = '(inside a tool, session not at hand)'
 const dropped = '(on the journal, in no session)'
 const leftOut = '(left out of a merge, session not at hand)'

@@ -73,7 +73,7 @@ function answer(content: readonly AnswerPart[]): OpenAIMessage {
 }
 
 /** The text of an outcome as a model reads it, with what is no text named. */
-export function toolText(outcome: Extract<Message, { role: 'tool' }>['outcome']): string {
+function toolText(outcome: Extract<Message, { role: 'tool' }>['outcome']): string {
   return outcome.kind === 'value' && outcome.content ? spoken(outcome.content) : outcomeText(outcome)
 }
 

@@ -102,12 +102,12 @@ export async function reviewEffect(
   }
 }
 
-export function doubtsIn(data: JsonObject): KeptDoubt[] {
+function doubtsIn(data: JsonObject): KeptDoubt[] {
   return listIn(data, 'doubts') as unknown as KeptDoubt[]
 }
 
 /** A list that the row of a run keeps. */
-export function listIn(data: JsonObject, name: string): readonly Json[] {
+function listIn(data: JsonObject, name: string): readonly Json[] {
   const list = data[name]
   return Array.isArray(list) ? list : []
 }

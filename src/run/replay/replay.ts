@@ -211,7 +211,7 @@ export interface Missing {
 }
 
 /** The door of a replay. It leads nowhere: what is not on record is a divergence, and ends the replay. */
-export class ReplayDoor implements Door {
+class ReplayDoor implements Door {
   readonly rule: KeyRule
   readonly definitions = new Map<string, Json>()
   readonly tools: ToolComparison[] = []

@@ -85,7 +85,7 @@ function moves({ name, args }: ShellCommand): boolean {
   )
 }
 
-export function describeCommand(match: CommandMatch): string {
+function describeCommand(match: CommandMatch): string {
   return typeof match === 'function' ? `passes ${match.name || 'a function'}` : match
 }
 

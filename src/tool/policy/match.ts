@@ -1,4 +1,3 @@
-import { show } from '../../base/errors.ts'
 import { isPlainObject, type Json } from '../../base/json.ts'
 
 /** How a value is recognised: a glob or equal value, a regular expression over its text, or a function. */
@@ -56,9 +55,4 @@ export function valuesAt(args: Json, path: string): Json[] {
     })
   }
   return found
-}
-
-export function describeMatch(match: Match): string {
-  if (match instanceof RegExp) return `matches ${match}`
-  return typeof match === 'function' ? `passes ${show(match)}` : `is ${JSON.stringify(match)}`
 }

@@ -203,7 +203,7 @@ async function filesOfPlacement({ placement }: Session): Promise<PathFiles | und
 }
 
 /** A folder of this machine as the rules see it. */
-export async function hostFiles(folder: string): Promise<PathFiles> {
+async function hostFiles(folder: string): Promise<PathFiles> {
   const { realpath, readlink } = await import('node:fs/promises')
   return { folder: resolve(folder), realpath, readlink: path => readlink(path) }
 }

@@ -18,7 +18,7 @@ export function html(strings: TemplateStringsArray, ...values: readonly Content[
   return new Markup(text)
 }
 
-export function written(value: Content): string {
+function written(value: Content): string {
   if (value instanceof Markup) return value.text
   if (typeof value === 'string') return escaped(value)
   if (typeof value === 'number') return String(value)

@@ -43,7 +43,7 @@ function group(steps: readonly Step[], { branches }: Dossier, fold: Fold): Marku
 `
 }
 
-export function hasFailed({ kind, tool }: Step): boolean {
+function hasFailed({ kind, tool }: Step): boolean {
   if (kind === 'error') return true
   if (!tool) return false
   return tool.outcome !== 'value' || (tool.exitCode !== undefined && tool.exitCode !== 0)

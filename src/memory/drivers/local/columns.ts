@@ -3,7 +3,7 @@ import type { Row } from './database.ts'
 /** Entries of a block. A block is written whole. */
 export const blockSize = 4_096
 
-export const alive = 1
+const alive = 1
 export const rejected = 2
 export const ends = 4
 /** Its neighbours in its series do not stand beside it. */

@@ -4,7 +4,7 @@ import { encodePostings, PostingBuffer, type Postings } from './postings.ts'
 import { numberIn, type Segment, setNumber, type WordIndex } from './word-index.ts'
 
 /** How many changes wait before they are merged: few enough that a query reads them in a millisecond. */
-export const mostChanges = 2_048
+const mostChanges = 2_048
 /** So many segments of a level become one of the next. The last level is not merged further: 65,536 entries. */
 const fanOut = [8, 4] as const
 const largestSegment = mostChanges * fanOut[0] * fanOut[1]

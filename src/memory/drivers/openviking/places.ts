@@ -2,7 +2,7 @@ import { RathError, show } from '../../../base/errors.ts'
 import type { Scope } from '../../spec.ts'
 
 /** `~` is the caller's own place on the server: `viking://user/NAME`. */
-export const home = 'viking://~'
+const home = 'viking://~'
 /** What we write ourselves. What the server's own extraction writes lies beside it. */
 export const ours = `${home}/memories/openrath`
 export const memories = `${home}/memories`

@@ -5,7 +5,7 @@ import type { MemoryFilter } from '../../spec.ts'
 import type { Value } from './pool.ts'
 
 /** Conditions on `entry` and the values they refer to. */
-export class Conditions {
+class Conditions {
   readonly values: Value[]
   readonly #all: string[] = []
 
