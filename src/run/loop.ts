@@ -19,9 +19,8 @@ import { FramePart, scopeIn } from './frame.ts'
 import type { AgentMemory } from './memory/agent-memory.ts'
 import type { CommitMemoryOptions } from './memory/commit.ts'
 import { invalidOutput, type OutputSpec } from './output.ts'
-import { instructionsOf, keepPrompt, promptDigest } from './prompt.ts'
+import { instructionsOf, keepPrompt, promptDigest, requestMessages } from './prompt.ts'
 import { type Recorder, recorded } from './recorder.ts'
-import { requestMessages } from './request-view.ts'
 import { changes, passRuling, passTool, pathFiles, type ToolTurn, toolChunks } from './tool-call.ts'
 
 /** What the loop needs to know of an agent. */

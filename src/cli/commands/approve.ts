@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import { type Json, toJson } from '../../base/json.ts'
-import { expiredApprovals, openApprovals } from '../../run/approve/approval-facts.ts'
-import { decideApproval } from '../../run/approve/decide.ts'
+import { decideApproval, expiredApprovals, openApprovals } from '../../run/approve/decide.ts'
 import { openReviews, reviewEffect, type Unfinished } from '../../run/approve/review.ts'
 import { usualLease } from '../../run/journal.ts'
 import type { OpenApproval } from '../../run/run.ts'

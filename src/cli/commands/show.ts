@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { openApprovals } from '../../run/approve/approval-facts.ts'
+import { openApprovals } from '../../run/approve/decide.ts'
 import { reportRun } from '../../run/replay/report.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import type { Session } from '../../session/session.ts'

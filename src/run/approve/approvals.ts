@@ -19,7 +19,7 @@ import { effect, valueIn } from '../effect.ts'
 import { askedIn, cleanDigest, type EntryName, type Lending, type Outcome, stateIn } from '../entry.ts'
 import { scopeIn } from '../frame.ts'
 import { approvalsIn, type OpenApproval } from '../run.ts'
-import { argumentsDigest, factsIn } from './approval-facts.ts'
+import { argumentsDigest, factsIn } from './decide.ts'
 
 /** The questions of one turn to people. */
 export class Questions {

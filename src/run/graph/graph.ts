@@ -5,9 +5,8 @@ import type { Session } from '../../session/session.ts'
 import type { RunRow, SessionRow, Store } from '../../store/spec.ts'
 import { sessionsMade } from '../entry.ts'
 import { promptId } from '../prompt.ts'
-import { collect, collectAround } from './collect.ts'
+import { collect, collectAround, withoutMadeAgain } from './collect.ts'
 import { type Event, type History, historyOf, inOrderOfSteps } from './history.ts'
-import { withoutMadeAgain } from './made-again.ts'
 import { type Material, rowsOf, runOf } from './rows.ts'
 
 /** The graph of a run, a session or a store, and whether there were more sessions than were looked at. */

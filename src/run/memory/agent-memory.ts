@@ -10,9 +10,8 @@ import { currentContext, emit, type RunContext } from '../context.ts'
 import { notesIn } from '../frame.ts'
 import type { Recorder } from '../recorder.ts'
 import { defaultRuntime } from '../runtime.ts'
-import { type CommitMemoryOptions, commitChunk, commitTo, type MemoryUse } from './commit.ts'
+import { type CommitMemoryOptions, commitChunk, commitTo, type MemoryUse, passMemory } from './commit.ts'
 import type { Memories, MemoryLike } from './memories.ts'
-import { passMemory } from './memory-door.ts'
 import {
   isShown,
   lastSaid,

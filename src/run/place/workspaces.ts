@@ -9,10 +9,9 @@ import { ObjectStore } from '../../sandbox/workspace/objects.ts'
 import { ownFolder } from '../../sandbox/workspace/scan.ts'
 import { Workspace } from '../../sandbox/workspace/workspace.ts'
 import type { FileChange } from '../../session/chunk.ts'
-import { FolderLock } from './folder-lock.ts'
 import { homeFolder, privateFolder } from './home.ts'
 import type { KeptFiles } from './kept-files.ts'
-import { type Guard, PlaceFiles } from './place-files.ts'
+import { FolderLock, type Guard, PlaceFiles } from './place-files.ts'
 import { PlacedFolders } from './placed-folder.ts'
 
 /**

@@ -5,7 +5,7 @@ import { foldAt } from '../../session/chain.ts'
 import { Session, valueFrom } from '../../session/session.ts'
 import type { JournalEntry, RunStatus, Store } from '../../store/spec.ts'
 import { policy } from '../../tool/policy/policy.ts'
-import { approvalIn } from '../approve/approval-facts.ts'
+import { approvalIn } from '../approve/decide.ts'
 import { type Begun, type Door, type Ended, type Passed, served } from '../effect.ts'
 import {
   type Asked,
