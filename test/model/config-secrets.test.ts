@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { configSecrets } from '../../src/model/config-secrets.ts'
+import { configSecrets } from '../../src/run/open-store.ts'
 
 function secretsIn(files: Record<string, string>, env: Record<string, string> = {}) {
   return configSecrets({
