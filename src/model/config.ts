@@ -60,7 +60,7 @@ export function readAgreedConfig(surroundings: Surroundings): Config {
     : readConfig(surroundings)
 }
 
-export function parseConfig(folder: string, texts: ConfigTexts, surroundings: Surroundings): Config {
+function parseConfig(folder: string, texts: ConfigTexts, surroundings: Surroundings): Config {
   const path = join(folder, 'config.json')
   const raw = parseObject(path, texts.config) ?? {}
   const keys = readCredentials(join(folder, 'credentials.json'), texts.credentials, surroundings)

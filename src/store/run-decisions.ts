@@ -60,7 +60,7 @@ export function keepSessions(rows: Rows, writes: readonly RunRowWrite[]): unknow
   return refusal
 }
 
-export function isHeld(run: RunRow | undefined, fence: number | null): run is RunRow {
+function isHeld(run: RunRow | undefined, fence: number | null): run is RunRow {
   return run !== undefined && (fence === null || (run.fence === fence && run.owner !== null))
 }
 

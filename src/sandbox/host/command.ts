@@ -195,7 +195,7 @@ function program(command: string | readonly string[]): string {
 }
 
 /** What the system said when a program could not be started. */
-export function startError(error: unknown, program: string): RathError {
+function startError(error: unknown, program: string): RathError {
   if (error instanceof RathError) return error
   const { code = 'unknown', message } = error as NodeJS.ErrnoException
   const why =

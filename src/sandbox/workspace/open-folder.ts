@@ -75,7 +75,7 @@ export class OpenFolder implements Disposable {
   }
 }
 
-export function namesIn(path: string): string[] {
+function namesIn(path: string): string[] {
   return listFolder(path).names
 }
 

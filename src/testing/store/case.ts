@@ -83,7 +83,7 @@ export async function assertKept(store: Store, session: Session): Promise<void> 
 }
 
 /** Like `assert.equal`, for texts too long to be shown whole. */
-export function assertSame(text: string, expected: string): void {
+function assertSame(text: string, expected: string): void {
   if (text === expected) return
   let at = 0
   while (text[at] === expected[at]) at++

@@ -1,7 +1,7 @@
 /** Where programs in a sandbox find the proxy. The loopback device is the sandbox's own. */
-export const proxyPort = 3128
+const proxyPort = 3128
 /** Where the proxy's socket lies inside. */
-export const proxySocket = '/run/openrath/proxy.sock'
+const proxySocket = '/run/openrath/proxy.sock'
 
 /** The number of the pipe that a command's shell is passed, to say that there is no such program. */
 export const shellPipe = 6

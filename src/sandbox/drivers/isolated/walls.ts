@@ -23,7 +23,7 @@ export interface Walls {
 }
 
 /** The user that commands are in their own eyes. */
-export const insideUser = 1000
+const insideUser = 1000
 export const insideHome = '/tmp/home'
 
 /** Files of /etc that programs need and that hold nothing of this machine's users. The rest are stubs. */

@@ -12,7 +12,7 @@ import type { ProcessWindow } from './process-window.ts'
 export const markName = 'OPENRATH_SANDBOX'
 
 /** The number under which commands inherit a file of that name, since a process may start without its environment: `env -i`. */
-export const markFile = 3
+const markFile = 3
 
 /** Opens a file that has no name any more but the mark, empty and read-only, to be inherited. Undefined where none can be made. */
 export function openMark(mark: string): (Disposable & { readonly fd: number }) | undefined {
