@@ -94,7 +94,9 @@ function isPlain(value: unknown, depth: number, ordered: boolean): boolean {
   }
   if (!isPlainObject(value)) return false
   let last = ''
-  for (const key of Object.keys(value)) {
+  // Makes no array of keys, as Object.keys does.
+  for (const key in value) {
+    if (!Object.hasOwn(value, key)) continue
     if (ordered && (key < last || isDigit(key.charCodeAt(0)))) return false
     if (!isPlain(value[key], depth + 1, ordered)) return false
     last = key

@@ -322,6 +322,7 @@ export class LiveDoor implements Door {
       written.id,
       isRetry ? undefined : known,
     )
+    // Also of what is pure: with the intent, the answer that asked for it becomes durable.
     const intending = asked.light ? undefined : journal.intend(begun.entry)
     return intending ? intending.then(() => begun.start()) : begun.start()
   }
@@ -432,21 +433,17 @@ class LiveEffect implements Begun {
     return this
   }
 
-  conclude({ value, error, sees, inside, cause }: Ended<string>): Passed | Promise<Passed> {
+  conclude(ended: Ended<string>): Passed | Promise<Passed> {
     this.#door.moved()
     const { light, anybody, urgent } = this.#asked
-    const outcome: { -readonly [Part in keyof Outcome]?: unknown } =
-      error === undefined ? { value } : { error }
-    if (inside) outcome.inside = inside
-    if (sees) outcome.sees = sees
-    outcome.ms = Math.round((performance.now() - this.#started) * 1000) / 1000
-    outcome.at = Date.now()
+    const ms = Math.round((performance.now() - this.#started) * 1000) / 1000
+    const outcome = outcomeOf(ended, ms, Date.now())
     const kept = this.#journal.store.clean(asJson(outcome))
     if (!light) clock().live()
-    const passed = { ...outcomeFrom(kept), isRecorded: false, id: this.#id, cause }
     if (anybody) return this.#settle(kept)
     if (light) this.#journal.note(this.entry)
     this.#journal.conclude(this.entry, kept)
+    const passed = passedOf(outcomeFrom(kept), this.#id, ended.cause)
     return urgent ? this.#journal.settled().then(() => passed) : passed
   }
 
@@ -455,6 +452,20 @@ class LiveEffect implements Begun {
     const stands = outcomeFrom(await this.#journal.settle(this.entry, kept))
     return { ...stands, isRecorded: false, id: this.begun ? askedIn(this.begun).id : this.#id }
   }
+}
+
+/** As it is written: built at once, for there are two a round and each is looked at often. */
+function outcomeOf({ value, error, inside, sees }: Ended<string>, ms: number, at: number): object {
+  const ended = error === undefined ? { value, ms, at } : { error, ms, at }
+  return inside || sees ? { ...ended, ...(inside && { inside }), ...(sees && { sees }) } : ended
+}
+
+function passedOf(
+  { value, error, ms, at, sees, inside }: Outcome,
+  id: string | undefined,
+  cause: unknown,
+): Passed {
+  return { value, error, ms, at, sees, inside, isRecorded: false, id, cause } as Passed
 }
 
 /** One that is on record. */
