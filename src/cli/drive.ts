@@ -1,7 +1,7 @@
 import { RathError } from '../base/errors.ts'
-import type { Unfinished } from '../run/approve/review.ts'
+import { unfinishedOf } from '../run/approve/review.ts'
 import type { Approve, CallOptions } from '../run/context.ts'
-import type { OpenApproval } from '../run/run.ts'
+import { approvalsIn } from '../run/run.ts'
 import type { Runtime } from '../run/runtime.ts'
 import { Session } from '../session/session.ts'
 import { approver } from './ask.ts'
@@ -131,17 +131,17 @@ async function tellEnd(
 }
 
 /** What a person is asked, each with the line that answers it. */
-function tellWaiting({ code, data }: RathError, run: string, output: Output): void {
-  if (code === 'needs-review') {
+function tellWaiting(error: RathError, run: string, output: Output): void {
+  if (error.code === 'needs-review') {
     output.tell(`Run ${run} needs somebody who finds out whether this happened, and says so:`)
-    for (const call of (data.calls ?? []) as unknown as Unfinished[]) {
+    for (const call of unfinishedOf(error)) {
       output.tell(indent(reviewLines(call, output)))
       const same = call.recorded?.map(({ id }) => `--same ${id}, or `).join('') ?? ''
       output.tell(`  rath approve ${run} ${call.id} ${same}--happened, or --did-not-happen`)
     }
   } else {
     output.tell(`Run ${run} waits for a decision:`)
-    for (const open of (data.approvals ?? []) as unknown as OpenApproval[]) {
+    for (const open of approvalsIn(error)) {
       output.tell(indent(`${oneVisibleLine(open.question)}\n${callLines(open, output)}`))
       output.tell(`  rath approve ${run} ${open.approval.slice(0, 12)} --yes, or --no --reason "…"`)
     }

@@ -104,7 +104,7 @@ function dollars({ cost }: BudgetLimits): number | undefined {
 
 function isCostLimit(value: unknown): boolean {
   if (!isPlainObject(value)) return false
-  const { limit, unknown = 'refuse', ...rest } = value as unknown as CostLimit
+  const { limit, unknown = 'refuse', ...rest } = value as Partial<Record<keyof CostLimit, unknown>>
   const isKnown = unknown === 'refuse' || unknown === 'ignore'
   return typeof limit === 'number' && limit >= 0 && isKnown && Object.keys(rest).length === 0
 }

@@ -1,6 +1,6 @@
 import { type Digest, digestOf, sha256 } from '../base/digest.ts'
-import type { ErrorCode } from '../base/errors.ts'
-import { canonicalJson, type Json, type JsonObject } from '../base/json.ts'
+import { type ErrorCode, RathError } from '../base/errors.ts'
+import { canonicalJson, isPlainObject, type Json, type JsonObject } from '../base/json.ts'
 import type { ModelAnswer } from '../model/spec.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import type { JoinedFiles } from '../session/files.ts'
@@ -239,6 +239,23 @@ export function recordOf(asked: Asked, at: EntryName, keys: KeyRule, reused?: st
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] }
+
+/**
+ * Refuses an entry that no version of this package wrote, before anything is decided by it. Once for each entry of a record: `askedIn` and
+ * `outcomeIn` rely on it.
+ */
+export function checkEntry({ run, key, kind, request, outcome }: JournalEntry): void {
+  if (kind === definition) return
+  const { by, rule, state } = isPlainObject(request) ? request : {}
+  const isAsked = typeof by === 'string' && typeof rule === 'string' && typeof state === 'string'
+  const hasEnded = isPlainObject(outcome) && ('value' in outcome || 'error' in outcome)
+  if (isAsked && (outcome === undefined || hasEnded)) return
+  throw new RathError(
+    'store-corrupt',
+    `Entry ${key.slice(0, 16)} (${kind}) of run ${run} does not say ${isAsked ? 'how the effect ended, as { value } or { error }' : 'by whom, by which rule and from which state it was asked'}. The journal was damaged, or written by another program. Begin a new run with the last session that this one kept.`,
+    { data: { run, key, kind } },
+  )
+}
 
 /** What an entry was asked with; of a certain kind, if it is of that kind. */
 export function askedIn(entry: JournalEntry): AskedRecord

@@ -1,5 +1,5 @@
 import { type Digest, digestOfOrdered } from '../base/digest.ts'
-import type { Json, JsonObject } from '../base/json.ts'
+import { asJson, type Json, type JsonObject } from '../base/json.ts'
 import { type Branch, labelsOf } from './branch.ts'
 import type { Chunk } from './chunk.ts'
 import { identityOf } from './identity.ts'
@@ -56,16 +56,16 @@ export function perceive(
   }
 }
 
-function perceivePart(part: AnswerPart): JsonObject {
+function perceivePart(part: AnswerPart): Json {
   if (part.type === 'tool-call') return { args: part.args, name: part.name, type: part.type }
-  if (part.extras === undefined) return part as unknown as JsonObject
+  if (part.extras === undefined) return asJson(part)
   const { extras: _, ...perceived } = part
   return perceived
 }
 
 function perceiveOutcome(chunk: Chunk<'tool-result'>): Json {
   const { outcome } = chunk
-  if (outcome.kind !== 'value' || outcome.content === undefined) return outcome as unknown as JsonObject
+  if (outcome.kind !== 'value' || outcome.content === undefined) return asJson(outcome)
   return { ...outcome, content: outcome.content.map((part: Part) => perceivePart(part)) }
 }
 

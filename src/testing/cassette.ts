@@ -1,5 +1,5 @@
 import { RathError, show } from '../base/errors.ts'
-import { isPlainObject, type Json, type JsonObject } from '../base/json.ts'
+import { asJson, isPlainObject, type Json, type JsonObject } from '../base/json.ts'
 import { promptId } from '../run/prompt.ts'
 import { Session } from '../session/session.ts'
 import type { JournalEntry, NewEntry, Store } from '../store/spec.ts'
@@ -62,7 +62,7 @@ export async function insert(cassette: Cassette, run: string, store: Store): Pro
 
 /** The text of a file, with the names of members in one order, so that two recordings differ only where the runs do. */
 export function printCassette(cassette: Cassette): string {
-  return `${JSON.stringify(ordered(cassette as unknown as Json), null, 2)}\n`
+  return `${JSON.stringify(ordered(asJson(cassette)), null, 2)}\n`
 }
 
 export function parseCassette(text: string, path: string): Cassette {

@@ -45,6 +45,36 @@ describe('a run', () => {
     expect(await store.runs.get(pending.runId)).not.toHaveProperty('cancel')
   })
 
+  it('is not resumed or replayed by a record that no version wrote, and says which entry it is', async () => {
+    const { runtime, store } = await fresh()
+    const { agent } = agentWith(['done'])
+    const pending = runtime.run(agent, say())
+    const { id } = await pending
+    for (const [request, outcome, missing] of [
+      [{ claims: 1 }, { value: 1 }, 'by whom, by which rule and from which state it was asked'],
+      [{ request: {}, by: 'a', rule: 'read', state: 's' }, 'fine', 'how the effect ended'],
+    ] as const) {
+      const run = `damaged ${missing.length}`
+      await store.runs.create({
+        id: run,
+        input: (await store.runs.get(pending.runId)).input as string,
+        data: { format: 2 },
+      })
+      const log = await store.runs.claim(run, 'test', 60_000)
+      await log.append([
+        { kind: 'put', session: await store.sessions.get(id) },
+        { kind: 'intend', entry: { key: 'k1', occurrence: 0, kind: 'model', request } },
+        { kind: 'conclude', key: 'k1', occurrence: 0, outcome },
+      ])
+      await log.release()
+      for (const attempt of [runtime.resume(run, agent), runtime.replay(run, agent)]) {
+        const error = await failureOf(attempt)
+        expect(error.code).toBe('store-corrupt')
+        expect(error.message).toContain(`Entry k1 (model) of run ${run} does not say ${missing}`)
+      }
+    }
+  })
+
   it('touches no store when it has no effects', async () => {
     const { runtime, store } = await fresh()
     class Quiet extends Workflow {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Command } from 'commander'
 import type { Digest } from '../../base/digest.ts'
-import type { Json } from '../../base/json.ts'
+import { asJson, type Json } from '../../base/json.ts'
 import { Workspaces } from '../../run/place/workspaces.ts'
 import { leftovers } from '../../sandbox/drivers/docker/leftovers.ts'
 import { leftCommands } from '../../sandbox/drivers/local/left-by.ts'
@@ -188,7 +188,7 @@ async function digestsNamedIn(store: Store): Promise<Set<Digest>> {
   const digests = new Set<Digest>()
   await eachChunk(store, ({ id, chunk }) => {
     if (chunk.kind === 'placement') digests.add(id)
-    collect(chunk as unknown as Json, digests)
+    collect(asJson(chunk), digests)
   })
   for await (const { id, data } of allRuns(store)) {
     collect(data, digests)

@@ -65,8 +65,9 @@ export class BundleChecker {
     this.#found(this.#check(record))
     if (this.problem) return undefined
     if (!this.#close) this.#hash.update(line.bytes).update('\n')
-    if (record.type === 'close') this.#close = record as unknown as CloseRecord
-    return record as unknown as BundleRecord
+    const known = asRecord(record)
+    if (known.type === 'close') this.#close = known
+    return known
   }
 
   result(): BundleVerification {
@@ -125,7 +126,7 @@ export class BundleChecker {
     const outOfPlace = this.#format === bundleName ? this.#outOfPlace(type) : undefined
     if (outOfPlace) return { reason: `is out of place: ${outOfPlace}` }
     if (type === 'chunk') return this.#sections.add(record) ?? this.#linked(record)
-    if (!isIntact(record as { digest: Digest })) {
+    if (!isIntact(record)) {
       const reason = `was altered: the ${show(type)} record does not match its digest`
       return { reason, ...this.#whose(record) }
     }
@@ -139,9 +140,9 @@ export class BundleChecker {
       case 'entry':
         return this.#journals.add(record)
       case 'close':
-        return this.#closing(record as unknown as CloseRecord)
+        return this.#closing(asRecord(record) as CloseRecord)
       case 'signature':
-        return this.#signature(record as unknown as SignatureRecord)
+        return this.#signature(asRecord(record) as SignatureRecord)
       default:
         return { reason: `has the type ${show(type)}, which no record of this format has` }
     }
@@ -232,10 +233,15 @@ export class BundleChecker {
   }
 }
 
+/** A line as the record that its type says; what it holds is checked member by member. */
+function asRecord(record: Loose): BundleRecord {
+  return record as unknown as BundleRecord
+}
+
 /** A record has one form: other bytes that mean the same were not written by us. */
 function misspelt(record: Loose, text: string, ended: boolean): Wrong | undefined {
   if (!ended) return { reason: 'breaks off: no line feed ends it' }
-  if (bundleLine(record as unknown as BundleRecord) === `${text}\n`) return undefined
+  if (bundleLine(asRecord(record)) === `${text}\n`) return undefined
   return { reason: 'was altered: it is not written as a bundle writes it' }
 }
 

@@ -1,4 +1,4 @@
-import type { Json } from '../../base/json.ts'
+import { asJson, type Json } from '../../base/json.ts'
 import type { Message } from '../../session/message.ts'
 import type { AnswerPart, Part, ToolCallPart } from '../../session/part.ts'
 import type { Session } from '../../session/session.ts'
@@ -90,7 +90,7 @@ function toolPart({ id, name, args }: ToolCallPart, result: Result | undefined):
       return {
         ...call,
         state: 'output-available',
-        output: outcome.content ? asJson(outcome.content) : outcome.value,
+        output: outcome.content ? outputOf(outcome.content) : outcome.value,
       }
     case 'error':
       return { ...call, state: 'output-error', errorText: `${outcome.error}: ${outcome.message}` }
@@ -100,7 +100,7 @@ function toolPart({ id, name, args }: ToolCallPart, result: Result | undefined):
 }
 
 /** The parts of an outcome, as they are; one text alone as its text. */
-function asJson(content: readonly Part[]): Json {
+function outputOf(content: readonly Part[]): Json {
   const [only, ...others] = content
-  return only?.type === 'text' && others.length === 0 ? only.text : (content as unknown as Json)
+  return only?.type === 'text' && others.length === 0 ? only.text : asJson(content)
 }

@@ -242,6 +242,11 @@ export class Reviews {
   }
 }
 
+/** What an error of a run that needs a review asks a person to find out. */
+export function unfinishedOf({ data: { calls } }: RathError): readonly Unfinished[] {
+  return Array.isArray(calls) ? (calls as unknown as Unfinished[]) : []
+}
+
 export function needsReview(run: string, open: readonly Unfinished[]): RathError {
   const told = ({ id, kind, request }: Unfinished) => `${toolIn(request) ?? kind} (${id})`
   const list = (why: Unfinished['why']) => open.filter(one => one.why === why).map(told)

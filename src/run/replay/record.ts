@@ -8,6 +8,7 @@ import {
   askedIn,
   askerIn,
   askerOf,
+  checkEntry,
   cleaned,
   definition,
   type EntryName,
@@ -39,6 +40,7 @@ export class RunRecord {
     this.rule = rule
     this.entries = entries
     for (const entry of entries) {
+      checkEntry(entry)
       this.#byName.set(nameOf(entry), entry)
       if (entry.kind === definition) this.#readClaim(entry)
       else {

@@ -83,7 +83,7 @@ export function seal<T extends object>(record: T): T & { readonly digest: Digest
 }
 
 /** Whether a sealed record is as it was written. */
-export function isIntact(record: { readonly digest: Digest }): boolean {
+export function isIntact(record: { readonly digest?: unknown }): boolean {
   const { digest, ...sealed } = record
   return digestOf(sealed) === digest
 }

@@ -48,8 +48,7 @@ export class SessionSection implements Section {
         throw malformed(line, `continues from chunk ${after}, which does not come before it in this file`)
       }
     }
-    if (!isIntact(opening as unknown as SessionRecord))
-      this.#found(`line ${line}: the session record was altered`)
+    if (!isIntact(opening)) this.#found(`line ${line}: the session record was altered`)
   }
 
   add(record: Record<string, unknown>, line: number): boolean {
@@ -62,7 +61,7 @@ export class SessionSection implements Section {
     if (record.type !== 'end')
       throw malformed(line, `has the type ${show(record.type)}; known are session, chunk, end`)
     const end = parse<EndRecord>(record, endRecord, line)
-    if (!isIntact(record as unknown as EndRecord)) this.#found(`line ${line}: the end record was altered`)
+    if (!isIntact(record)) this.#found(`line ${line}: the end record was altered`)
     if (end.session !== this.#opening.id) this.#found(`line ${line}: the end record names another session`)
     // Claimed ids, not recomputed ones: verify() recomputes them and names the chunk.
     if (end.length !== lengthOf(this.#tip) || end.head !== (this.#tip?.id ?? null)) {
