@@ -67,8 +67,8 @@ describe('a run', () => {
         { kind: 'conclude', key: 'k1', occurrence: 0, outcome },
       ])
       await log.release()
-      for (const attempt of [runtime.resume(run, agent), runtime.replay(run, agent)]) {
-        const error = await failureOf(attempt)
+      for (const attempt of [() => runtime.resume(run, agent), () => runtime.replay(run, agent)]) {
+        const error = await failureOf(attempt())
         expect(error.code).toBe('store-corrupt')
         expect(error.message).toContain(`Entry k1 (model) of run ${run} does not say ${missing}`)
       }
