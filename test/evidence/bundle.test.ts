@@ -1,7 +1,7 @@
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { importBundle } from '../../src/evidence/bundle/import.ts'
 import { readBundle } from '../../src/evidence/bundle/read.ts'
 import { verifyBundle } from '../../src/evidence/bundle/verify.ts'
@@ -153,6 +153,20 @@ test('what is imported can be exported again, to the byte but for the times of t
   expect({ status, output }).toEqual({ status: 'done', output: out.id })
   const known = (run: typeof bundle) => run.runs[0]?.journal.map(({ key, outcome }) => ({ key, outcome }))
   expect(known(again)).toEqual(known(bundle))
+})
+
+test('sessions of one moment are written in the same order, whichever came to a store first', async () => {
+  const made = ['one', 'other', 'third'].map(text => Session.fromUserMessage(text, { at: 5 }))
+  const heads = []
+  for (const order of [made, made.toReversed()]) {
+    await using kept = await openStore('memory:')
+    for (const session of order) {
+      const { created } = await kept.sessions.row((await kept.sessions.put(session)).id)
+      await vi.waitUntil(() => Date.now() > created, { interval: 1, timeout: 60_000 })
+    }
+    heads.push((await readBundle(await textOf(writeBundle(kept)))).verification.heads)
+  }
+  expect(heads[0]).toEqual(heads[1])
 })
 
 test('a named session brings its graph, its ancestors, or only its prompts', async () => {

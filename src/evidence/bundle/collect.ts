@@ -163,7 +163,10 @@ function namedIn(rows: ReadonlyMap<string, SessionRow>, id: string): readonly st
 
 function inOrder(rows: readonly SessionRow[]): SessionRow[] {
   const byId = new Map(rows.map(row => [row.id, row]))
-  const known = rows.toSorted((one, other) => one.lineage.at - other.lineage.at)
+  // The same in every store: sessions of one moment follow their ids, and not when a store was given them.
+  const known = rows.toSorted(
+    (one, other) => one.lineage.at - other.lineage.at || (one.id < other.id ? -1 : 1),
+  )
   const nodes = known.map(({ id, lineage }) => ({
     id,
     lineage: { ...lineage, parents: namedBy(lineage).filter(parent => byId.has(parent)) },
