@@ -50,6 +50,7 @@ const codes = {
   'model-overloaded': ['after', 'model'],
   'model-unreachable': ['after', 'model'],
   'model-broken-stream': ['now', 'model'],
+  'model-timeout': ['now', 'model'],
   'model-malformed': ['never', 'model'],
   'model-rejected': ['never', 'caller'],
   'model-unauthorized': ['never', 'caller'],
@@ -115,6 +116,8 @@ export class RathError extends Error {
     this.retry = codes[code][0]
     this.blame = codes[code][1]
     this.data = options.data ?? {}
+    // Carried, not printed: the session of a run would hide the message that somebody has to read.
+    Object.defineProperty(this, 'session', { value: undefined, writable: true, configurable: true })
   }
 }
 

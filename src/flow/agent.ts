@@ -3,9 +3,10 @@ import { RathError, show } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { Committed, Hit, Memory } from '../memory/spec.ts'
 import type { Provider } from '../model/provider.ts'
-import { type ModelLike, type ResolvedModel, resolveLater } from '../model/resolve.ts'
+import { type ModelChoice, type ResolvedModel, resolveLater } from '../model/resolve.ts'
 import type { RetryOptions } from '../model/retry.ts'
 import type { BudgetLimits } from '../run/budget.ts'
+import type { SessionInput } from '../run/call.ts'
 import { type AutoCompress, checkAutoCompress } from '../run/compress.ts'
 import { type Approve, type CallOptions, currentContext, type OnBudget } from '../run/context.ts'
 import type { EventListener } from '../run/event.ts'
@@ -15,9 +16,10 @@ import type { CommitMemoryOptions } from '../run/memory/commit.ts'
 import { checkMemory, type MemoryLike } from '../run/memory/memories.ts'
 import { checkRecall, type RecallPolicy } from '../run/memory/recall-policy.ts'
 import { invalidOutput, type OutputSpec, outputSpec } from '../run/output.ts'
+import type { PendingSession } from '../run/pending-session.ts'
 import { Session, valueFrom } from '../session/session.ts'
 import { cutShort } from '../session/summary.ts'
-import { type BuiltinName, builtinTools, withBuiltins } from '../tool/builtin/builtin-tools.ts'
+import { type BuiltinName, builtinTools, isBuiltinTool, withBuiltins } from '../tool/builtin/builtin-tools.ts'
 import { type FlowToolCall, toTool } from '../tool/flow-tool-call.ts'
 import type { Policy } from '../tool/policy/policy.ts'
 import type { Tool } from '../tool/spec.ts'
@@ -28,6 +30,11 @@ import { type Module, Workflow } from './workflow.ts'
 
 const usualRounds = 64
 
+/** Calling an instance runs it; `output` of what that returns is the answer by the schema of its `output`. Merges with the class below. */
+export interface Agent<Output = unknown> {
+  (input: SessionInput, options?: CallOptions): PendingSession<Output>
+}
+
 /** The small reusable layer: a prompt, a model and tools. Calling it runs the loop and returns the session it made. */
 export class Agent<Output = unknown> extends Workflow {
   readonly prompt: Session
@@ -37,9 +44,12 @@ export class Agent<Output = unknown> extends Workflow {
   readonly #memory: AgentMemory | undefined
   #model: ResolvedModel
   #tools: ReadonlyMap<string, Tool>
+  /** Without the built-in ones. */
+  #ownTools: ReadonlyMap<string, Tool> | undefined
 
   constructor(prompt: string, options: AgentOptions<Output> = {}) {
     super()
+    checkPrompt(prompt)
     checkOptionNames(options)
     const { name, description = '', model, provider, tools = [], builtins, maxRounds = usualRounds } = options
     if (!Number.isSafeInteger(maxRounds) || maxRounds < 1) {
@@ -65,7 +75,7 @@ export class Agent<Output = unknown> extends Workflow {
     return this.#model
   }
 
-  set model(model: ModelLike) {
+  set model(model: ModelChoice) {
     this.#model = resolveLater(model)
   }
 
@@ -86,6 +96,7 @@ export class Agent<Output = unknown> extends Workflow {
     const taken = this.tools.filter(one => builtins.has(one))
     const others = this.tools.filter(one => !builtins.has(one))
     this.#tools = withBuiltins(taken, [...others, toTool(added)])
+    this.#ownTools = undefined
   }
 
   removeTool(name: string): void {
@@ -96,6 +107,7 @@ export class Agent<Output = unknown> extends Workflow {
       )
     }
     this.#tools = toolTable(this.tools.filter(one => one.name !== name))
+    this.#ownTools = undefined
   }
 
   override get callOptions(): CallOptions {
@@ -165,7 +177,7 @@ export class Agent<Output = unknown> extends Workflow {
       {
         prompt: this.prompt,
         model,
-        tools: this.#tools,
+        tools: this.#toolsFor(session),
         settings: model.settings,
         retry,
         maxRounds: this.maxRounds,
@@ -177,6 +189,13 @@ export class Agent<Output = unknown> extends Workflow {
       session,
       context,
     )
+  }
+
+  /** Without a place there is nothing for the built-in tools to work on; naming them in `builtins` offers them all the same. */
+  #toolsFor({ placement }: Session): ReadonlyMap<string, Tool> {
+    if (placement || this.#options.builtins !== undefined) return this.#tools
+    this.#ownTools ??= toolTable(this.tools.filter(one => !isBuiltinTool(one)))
+    return this.#ownTools
   }
 
   /** The answer of a session as the value that the schema in `output` makes of it. A call that was cut short has none. */
@@ -252,14 +271,17 @@ function commitOptions(commit: AgentOptions['commitOnForward']): CommitMemoryOpt
 
 /** `Output` is what `outputOf` gives: the type of the schema in `output`. */
 export interface AgentOptions<Output = unknown> {
-  /** A name such as `openai/gpt-5.5`, a `Provider`, or any AI SDK model; by default what the environment or config file names. */
-  readonly model?: ModelLike
+  /**
+   * A name such as `openai/gpt-5.5`, a `Provider`, or any AI SDK model; by default what the environment or config file names. Of a list, the next one is asked where
+   * one gives no answer.
+   */
+  readonly model?: ModelChoice
   readonly provider?: Provider
   /** Its part of the producer path; by default the field of the workflow that holds it, else `Agent`. */
   readonly name?: string
   readonly description?: string
   readonly tools?: readonly (Tool | FlowToolCall)[]
-  /** The tools for files and commands where the session is placed: all by default, those named, or none. */
+  /** The tools for files and commands. By default all of them, for sessions that are placed with `to`; otherwise all, those named, or none, placed or not. */
   readonly builtins?: boolean | readonly BuiltinName[]
   /** Recalled from before an answer, and for `remember`, `recall`, `commit` and `forget`: `'local'`, a preset, a spec, a backend, an open store. */
   readonly memory?: MemoryLike
@@ -306,12 +328,48 @@ const optionNames: { readonly [Name in keyof Required<AgentOptions>]: true } = {
   onEvent: true,
 }
 
+/** The first line of somebody who comes from another library, as it is written here. */
+function checkPrompt(prompt: unknown): void {
+  if (typeof prompt === 'string') return
+  const { instructions, system, prompt: text, name, model } = (prompt ?? {}) as Record<string, unknown>
+  const said = [instructions, system, text].find(one => typeof one === 'string') ?? 'You are …'
+  const options = Object.entries({ name, model }).flatMap(([key, value]) =>
+    value === undefined ? [] : [`${key}: ${typeof value === 'string' ? show(value) : '…'}`],
+  )
+  const rest = options.length > 0 ? `, { ${options.join(', ')} }` : ''
+  throw new RathError(
+    'invalid-argument',
+    `An Agent takes its instructions first and its options second, not ${show(prompt)}: new Agent(${show(said)}${rest}).`,
+  )
+}
+
+/** What options of other libraries are called here. */
+const elsewhere: Readonly<Record<string, string>> = {
+  instructions: 'the first argument: new Agent(instructions, options)',
+  system: 'the first argument: new Agent(system, options)',
+  systemPrompt: 'the first argument: new Agent(systemPrompt, options)',
+  prompt: 'the first argument: new Agent(prompt, options)',
+  maxSteps: 'maxRounds',
+  maxTurns: 'maxRounds',
+  stopWhen: 'maxRounds or budget',
+  outputType: 'output',
+  schema: 'output',
+  responseFormat: 'output',
+  handoffs: 'tools: [handoffTo(agent)]',
+  temperature: "a setting of the model: new Provider({ model: 'openai/gpt-5.5', temperature: 0 })",
+  maxTokens: "a setting of the model: new Provider({ model: 'openai/gpt-5.5', maxTokens: 1000 })",
+  maxRetries: 'retry: { limit: 3 }',
+  checkpointer: 'createRuntime({ store }): every run is kept',
+}
+
 /** An option that does nothing would be taken for one that works. */
 function checkOptionNames(options: object): void {
   const unknown = Object.keys(options).filter(name => !Object.hasOwn(optionNames, name))
   if (unknown.length === 0) return
+  const hints = unknown.flatMap(name => (elsewhere[name] ? [`${name} is ${elsewhere[name]}`] : []))
+  const hint = hints.length > 0 ? ` Here ${hints.join('; ')}.` : ''
   throw new RathError(
     'invalid-argument',
-    `An Agent has no option ${unknown.map(show).join(', ')}; it takes ${Object.keys(optionNames).join(', ')}.`,
+    `An Agent has no option ${unknown.map(show).join(', ')}.${hint} It takes ${Object.keys(optionNames).join(', ')}.`,
   )
 }

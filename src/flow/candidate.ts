@@ -3,6 +3,7 @@ import { isPlainObject, type Json } from '../base/json.ts'
 import type { ModelAnswer } from '../model/spec.ts'
 import { withoutFence } from '../run/output.ts'
 import { textOf } from '../session/part.ts'
+import { classNameOf } from './tree.ts'
 import { Workflow } from './workflow.ts'
 
 /** A workflow that may be chosen, under the word a model chooses it by. */
@@ -21,8 +22,15 @@ export interface Choice {
   readonly reason?: string
 }
 
-/** Workflows under keys that differ; refuses, all at once, what cannot be chosen. */
-export function candidatesOf(workflows: readonly Workflow[]): readonly Candidate[] {
+/** What a Selector chooses between: workflows, or an object that gives each the name it is chosen by. */
+export type Candidates = readonly Workflow[] | readonly [Readonly<Record<string, Workflow>>]
+
+/** Workflows under keys that differ; refuses, all at once, what cannot be chosen. `holder` is the workflow around the choice, which may hold them in fields. */
+export function candidatesOf(given: Candidates, holder?: object): readonly Candidate[] {
+  const [only] = given
+  const isNamed = given.length === 1 && isPlainObject(only)
+  const named = isNamed ? Object.entries(only as Record<string, Workflow>) : undefined
+  const workflows = named ? named.map(([, workflow]) => workflow) : (given as readonly Workflow[])
   const problems: string[] = []
   if (workflows.length === 0) problems.push('it was given none')
   const seen = new Set<unknown>()
@@ -40,12 +48,19 @@ export function candidatesOf(workflows: readonly Workflow[]): readonly Candidate
       `A Selector chooses between workflows that describe themselves: ${problems.join('; ')}.`,
     )
   }
-  const keys = keysFor(workflows.map(({ name }) => name))
+  const keys = keysFor(named?.map(([name]) => name) ?? workflows.map(workflow => nameIn(workflow, holder)))
   return workflows.map((workflow, i) => ({
     key: keys[i] as string,
     description: workflow.description.trim(),
     workflow,
   }))
+}
+
+/** A name of its own, else the field that the workflow around the choice holds it in. */
+function nameIn(workflow: Workflow, holder: object | undefined): string {
+  if (workflow.name !== classNameOf(workflow) || !(holder instanceof Workflow)) return workflow.name
+  for (const [path, child] of holder.namedChildren()) if (child === workflow) return path
+  return workflow.name
 }
 
 /** Names as keys: one word each, numbered where a name comes twice, and never the word for none. */

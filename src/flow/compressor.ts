@@ -1,6 +1,6 @@
 import { RathError, show } from '../base/errors.ts'
 import type { Provider } from '../model/provider.ts'
-import { type ModelLike, type ResolvedModel, resolveLater } from '../model/resolve.ts'
+import { type ModelChoice, type ResolvedModel, resolveLater } from '../model/resolve.ts'
 import type { RetryOptions } from '../model/retry.ts'
 import { BudgetSpent } from '../run/ask.ts'
 import { endedAt, stopCall } from '../run/budget-end.ts'
@@ -14,7 +14,7 @@ import { Workflow } from './workflow.ts'
 
 export interface CompressorOptions {
   /** Who writes the summary; by default what the environment or config file names. */
-  readonly model?: ModelLike
+  readonly model?: ModelChoice
   readonly provider?: Provider
   /** What stays as it is at the end: a number of chunks, or `{ tokens }` at four characters a token; 0 by default. */
   readonly keep?: Keep

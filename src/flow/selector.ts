@@ -1,13 +1,13 @@
 import { RathError, show } from '../base/errors.ts'
 import type { JsonObject } from '../base/json.ts'
 import type { Provider } from '../model/provider.ts'
-import { type ModelLike, type ResolvedModel, resolveLater } from '../model/resolve.ts'
+import { type ModelChoice, type ResolvedModel, resolveLater } from '../model/resolve.ts'
 import type { RetryOptions } from '../model/retry.ts'
 import type { ModelAnswer, ModelRequest } from '../model/spec.ts'
 import { type About, askAside, BudgetSpent, quiet } from '../run/ask.ts'
 import { endedAt, stopCall } from '../run/budget-end.ts'
-import { call, type SessionInput } from '../run/call.ts'
-import type { CallOptions, RunContext } from '../run/context.ts'
+import { asSession, call, type SessionInput } from '../run/call.ts'
+import { type CallOptions, currentContext, type RunContext } from '../run/context.ts'
 import { cleanDigest } from '../run/entry.ts'
 import { PendingSession } from '../run/pending-session.ts'
 import { requestMessages } from '../run/prompt.ts'
@@ -20,7 +20,7 @@ import { Session, sessionOf, valueFrom } from '../session/session.ts'
 import { addUsage, noUsage, type Usage } from '../session/usage.ts'
 import { appendCopy } from '../session/value.ts'
 import type { Store } from '../store/spec.ts'
-import { type Candidate, type Choice, candidatesOf, none, readChoice } from './candidate.ts'
+import { type Candidate, type Candidates, type Choice, candidatesOf, none, readChoice } from './candidate.ts'
 import { EmptyWorkflow } from './empty-workflow.ts'
 import { ModelPart } from './model-part.ts'
 import { classNameOf } from './tree.ts'
@@ -28,7 +28,7 @@ import type { Workflow } from './workflow.ts'
 
 export interface SelectorOptions {
   /** Whom to ask; by default what the environment or config file names. */
-  readonly model?: ModelLike
+  readonly model?: ModelChoice
   readonly provider?: Provider
   /** How to choose, put before the conversation. */
   readonly instruction?: string
@@ -47,7 +47,7 @@ export interface Decision {
 
 /** Calling an instance gives the chosen workflow, ready to call. Merges with the class below. */
 export interface Selector {
-  (session: SessionInput, ...workflows: readonly Workflow[]): Promise<Workflow>
+  (session: SessionInput, ...workflows: Candidates): Promise<Workflow>
 }
 
 /**
@@ -58,6 +58,9 @@ export interface Selector {
  * const next = await selector(session, triage, tech)
  * if (!(next instanceof EmptyWorkflow)) session = await next(session)
  * ```
+ *
+ * The model chooses by the name of a workflow: its own, the field that the workflow around it holds it in, or what an object calls it, as in
+ * `selector(session, { triage, tech })`.
  */
 export class Selector extends ModelPart {
   override model: ResolvedModel
@@ -78,18 +81,18 @@ export class Selector extends ModelPart {
   }
 
   /** The choice, its reason, and the session with both on its record: for code that wants to look before it goes on. */
-  async decide(input: SessionInput, ...workflows: readonly Workflow[]): Promise<Decision> {
+  async decide(input: SessionInput, ...workflows: Candidates): Promise<Decision> {
     const { candidate, route, session } = await this.#decide(input, workflows)
     return { choice: candidate?.workflow ?? new EmptyWorkflow(), reason: route.reason ?? '', session }
   }
 
-  protected override async called(input: SessionInput, ...workflows: readonly Workflow[]): Promise<Workflow> {
+  protected override async called(input: SessionInput, ...workflows: Candidates): Promise<Workflow> {
     const { candidate, ...decided } = await this.#decide(input, workflows)
     return chosen(candidate?.workflow ?? new EmptyWorkflow(), { ...decided, by: this.name })
   }
 
-  async #decide(input: SessionInput, workflows: readonly Workflow[]) {
-    const candidates = candidatesOf(workflows)
+  async #decide(input: SessionInput, workflows: Candidates) {
+    const candidates = candidatesOf(workflows, currentContext()?.layer)
     const { budget } = this.model
     const callee = {
       name: this.name,
@@ -270,7 +273,8 @@ function chosen(workflow: Workflow, decided: Decided): Workflow {
   })
 }
 
-function routedInput(input: SessionInput, decided: Decided): SessionInput {
+function routedInput(given: SessionInput, decided: Decided): SessionInput {
+  const input = asSession(given)
   if (input instanceof Session) return routed(input, decided)
   // What is still being made gets the choice when it is there. Anything else is refused by the workflow in its own words.
   if (!(input instanceof PendingSession)) return input

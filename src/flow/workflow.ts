@@ -16,7 +16,7 @@ export type Module = Workflow | ModelPart
 
 /** Calling an instance runs its `forward`, with hooks, run context and events around it. Merges with the class below. */
 export interface Workflow {
-  (session: SessionInput, options?: CallOptions): PendingSession
+  (input: SessionInput, options?: CallOptions): PendingSession
 }
 
 /**
@@ -41,8 +41,8 @@ export abstract class Workflow {
     // The instance is a function with this class's prototype: field initialisers of subclasses run on it as on any object. A
     // method, since that has no prototype of its own, and is called a workflow where it cannot be cloned.
     const { workflow } = {
-      workflow(session: SessionInput, options?: CallOptions) {
-        return call(callee, session, options)
+      workflow(input: SessionInput, options?: CallOptions) {
+        return call(callee, input, options)
       },
     } as unknown as { workflow: Workflow }
     Object.setPrototypeOf(workflow, new.target.prototype)
@@ -180,6 +180,11 @@ class WorkflowCallee {
     const { name } = this
     const hasOwn = name !== this.operation
     return hasOwn ? name : (nameOf(this.layer, caller) ?? name)
+  }
+
+  get outputOf(): ((session: Session) => Promise<unknown>) | undefined {
+    const layer = this.layer as Workflow & { outputOf?(session: Session): Promise<unknown> }
+    return layer.outputOf?.bind(layer)
   }
 
   forward(session: Session, context: RunContext): Session | Promise<Session> {

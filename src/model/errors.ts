@@ -56,7 +56,8 @@ export function readRetryAfter(
   return Number.isNaN(date) ? undefined : Math.max(0, date - now())
 }
 
-type ModelCode = Extract<ErrorCode, `model-${string}`>
+/** What a provider's failure is; that it took too long is said by whoever waited. */
+type ModelCode = Exclude<Extract<ErrorCode, `model-${string}`>, 'model-timeout'>
 
 const happened: Record<ModelCode, string> = {
   'model-rate-limited': 'is asked too often',

@@ -15,6 +15,9 @@ import { processSurroundings, type Surroundings } from './surroundings.ts'
 /** Whatever may stand where a model is wanted. */
 export type ModelLike = string | Provider | AiSdkModel | Model
 
+/** A model, or several: where one gives no answer, the next is asked. */
+export type ModelChoice = ModelLike | readonly ModelLike[]
+
 /** A model with what its provider says about how to use it. */
 export interface ResolvedModel extends Model {
   /** Used where a request does not say otherwise. */
@@ -23,6 +26,9 @@ export interface ResolvedModel extends Model {
   readonly budget?: ProviderBudget | undefined
   /** The name that it was asked for by. */
   readonly named?: string | undefined
+  /** Of several models in turn, the first. */
+  readonly first?: ResolvedModel | undefined
+  readonly fallbacks?: readonly ResolvedModel[] | undefined
   /** What it was made of, where that was a provider or a name. */
   readonly provider?: Provider | undefined
   /**
@@ -59,13 +65,59 @@ export function resolveModel(like: ModelLike | undefined, options: ResolveOption
  * A model for a part of a workflow. A name, or no name, is looked up at the first call and by `compile().validate()`: until then the
  * runtime (`createRuntime({ models })`), `to` or the environment may still say what it stands for.
  */
-export function resolveLater(like: ModelLike | undefined): ResolvedModel {
+export function resolveLater(like: ModelChoice | undefined): ResolvedModel {
+  if (isList(like)) return modelInTurn(like.map(resolveLater))
   return like === undefined || typeof like === 'string' ? new NamedModel(like) : resolveModel(like)
 }
 
-/** The model behind a name that is looked up late. Throws `unknown-model` where nothing here knows the name. */
-export function foundModel(model: ResolvedModel): ResolvedModel {
-  return model instanceof NamedModel ? model.find() : model
+/** The model behind a name that is looked up late. Throws `unknown-model` where nothing here knows the name. `instead` says what a name stands for. */
+export function foundModel(
+  model: ResolvedModel,
+  instead: (model: ResolvedModel) => ResolvedModel = one => one,
+): ResolvedModel {
+  if (model.fallbacks)
+    return modelInTurn(
+      [model.first, ...model.fallbacks].map(one => foundModel(one as ResolvedModel, instead)),
+    )
+  const found = instead(model)
+  return found instanceof NamedModel ? found.find() : found
+}
+
+function isList(like: ModelChoice | undefined): like is readonly ModelLike[] {
+  return Array.isArray(like)
+}
+
+/** The first of several models, with the others behind it. */
+function modelInTurn(models: readonly ResolvedModel[]): ResolvedModel {
+  const [first, ...fallbacks] = models
+  if (first === undefined) {
+    throw new RathError('invalid-argument', 'The list of models is empty; name at least one.')
+  }
+  if (fallbacks.length === 0) return first
+  return {
+    first,
+    fallbacks,
+    get id() {
+      return models.map(({ id }) => id).join(' or ')
+    },
+    get settings() {
+      return first.settings
+    },
+    get retry() {
+      return first.retry
+    },
+    get budget() {
+      return first.budget
+    },
+    get provider() {
+      return first.provider
+    },
+    get priced() {
+      return first.priced
+    },
+    wraps: first.wraps ?? first,
+    answer: (request, context) => first.answer(request, context),
+  }
 }
 
 /** A lookup that succeeded is kept; one that failed is tried again, since what was missing may be there by then. */
@@ -184,10 +236,29 @@ function resolveName(name: string | undefined, options: ResolveOptions): Provide
   } else {
     if (known !== undefined) return ofKind(known, name)
     const kind = kinds.find(one => one !== 'anthropic')
-    if (kind) return ofKind(kind, name)
+    // OpenAI itself serves nobody else's models; an address of one's own may.
+    const isElsewhere = kind === 'openai' && Object.hasOwn(sdkPackages, prefix)
+    if (kind && !isElsewhere) return ofKind(kind, name)
     if (fallback) return ofConfig(fallback, name)
   }
   throw unknown(name, providers, paths)
+}
+
+/** Providers whose models the AI SDK has a package for, and what that exports. */
+const sdkPackages: Readonly<Record<string, readonly [packageName: string, factory: string]>> = {
+  google: ['google', 'google'],
+  gemini: ['google', 'google'],
+  vertex: ['google-vertex', 'vertex'],
+  mistral: ['mistral', 'mistral'],
+  bedrock: ['amazon-bedrock', 'bedrock'],
+  groq: ['groq', 'groq'],
+  xai: ['xai', 'xai'],
+  cohere: ['cohere', 'cohere'],
+  deepseek: ['deepseek', 'deepseek'],
+  perplexity: ['perplexity', 'perplexity'],
+  togetherai: ['togetherai', 'togetherai'],
+  fireworks: ['fireworks', 'fireworks'],
+  cerebras: ['cerebras', 'cerebras'],
 }
 
 /** The kind whose models are called like this. */
@@ -201,6 +272,21 @@ function unknown(
   providers: readonly ConfigProvider[],
   paths: readonly string[],
 ): RathError {
+  const [prefix = '', ...rest] = name?.split('/') ?? []
+  const sdk = rest.length > 0 && Object.hasOwn(sdkPackages, prefix) ? sdkPackages[prefix] : undefined
+  if (sdk) {
+    const [packageName, factory] = sdk
+    return new RathError(
+      'unknown-model',
+      [
+        `${show(name)} needs a package that openrath does not bring. Run: npm install @ai-sdk/${packageName}`,
+        'Then hand the model over:',
+        `  import { ${factory} } from '@ai-sdk/${packageName}'`,
+        `  new Agent('…', { model: ${factory}('${rest.join('/')}') })`,
+      ].join('\n'),
+      { data: { package: `@ai-sdk/${packageName}` } },
+    )
+  }
   const listed = providers.map(entry => show(entry.name)).join(', ') || 'none'
   return new RathError(
     'unknown-model',

@@ -1,5 +1,5 @@
-import { cancelledError, onAbort } from '../base/abort.ts'
-import { RathError } from '../base/errors.ts'
+import { cancelledError, LinkedAbort, onAbort } from '../base/abort.ts'
+import { RathError, show } from '../base/errors.ts'
 import { longestTimer } from '../base/time.ts'
 
 /** How patient to be with a provider. */
@@ -12,6 +12,102 @@ export interface RetryOptions {
   readonly capMs?: number
   /** A provider that asks for a longer wait is not waited for; 60,000 by default. */
   readonly maximumWaitMs?: number
+  /** How long one request may take. An attempt that is too slow counts as failed, and is tried again. */
+  readonly timeout?: ModelTimeout
+}
+
+/** Milliseconds. The first two need an answer that is streamed, which it is when somebody follows the events of the call. */
+export interface ModelTimeout {
+  /** To the first piece of the answer; 300,000 by default. */
+  readonly firstToken?: number
+  /** From one piece to the next; 120,000 by default. */
+  readonly betweenTokens?: number
+  /** To the end of the answer; 900,000 by default. */
+  readonly total?: number
+}
+
+/** Ends one request to a model that is silent for too long. `signal` is what the request hears. */
+export class Patience implements Disposable {
+  readonly #abort: LinkedAbort
+  readonly #limits: Required<ModelTimeout>
+  readonly #model: string
+  readonly #start = performance.now()
+  #heardAt: number | undefined
+  #timer: NodeJS.Timeout | undefined
+  /** Why it was ended. */
+  error: RathError | undefined
+
+  constructor(
+    model: string,
+    { firstToken = 300_000, betweenTokens = 120_000, total = 900_000 }: ModelTimeout,
+    streams: boolean,
+    outer: AbortSignal,
+  ) {
+    this.#model = model
+    const silent = streams ? { firstToken, betweenTokens } : { firstToken: total, betweenTokens: total }
+    this.#limits = { ...silent, total }
+    for (const [name, ms] of Object.entries({ firstToken, betweenTokens, total })) {
+      if (!(ms > 0))
+        throw new RathError(
+          'invalid-argument',
+          `retry.timeout.${name} must be milliseconds above 0, not ${show(ms)}.`,
+        )
+    }
+    this.#abort = new LinkedAbort(outer)
+    this.#wait()
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal
+  }
+
+  /** A piece of the answer came. Costs no timer: the one that runs looks at the time when it ends. */
+  heard(): void {
+    this.#heardAt = performance.now()
+  }
+
+  #wait(): void {
+    const left = this.#next().at - performance.now()
+    if (left > longestTimer) return
+    this.#timer = setTimeout(
+      () => {
+        const next = this.#next()
+        if (next.at > performance.now()) this.#wait()
+        else this.#end(next.name)
+      },
+      Math.max(1, left),
+    )
+  }
+
+  #next(): { readonly name: keyof ModelTimeout; readonly at: number } {
+    const { firstToken, betweenTokens, total } = this.#limits
+    const end = this.#start + total
+    const silence = this.#heardAt === undefined ? this.#start + firstToken : this.#heardAt + betweenTokens
+    if (silence >= end) return { name: 'total', at: end }
+    return { name: this.#heardAt === undefined ? 'firstToken' : 'betweenTokens', at: silence }
+  }
+
+  #end(name: keyof ModelTimeout): void {
+    const seconds = this.#limits[name] / 1000
+    const what = {
+      firstToken: 'said nothing for',
+      betweenTokens: 'went silent in its answer for',
+      total: 'did not finish its answer in',
+    }[name]
+    this.error = new RathError(
+      'model-timeout',
+      `${this.#model} ${what} ${seconds} s. Raise retry.timeout.${name} to wait longer.`,
+      {
+        data: { timeout: name, ms: this.#limits[name] },
+      },
+    )
+    this.#abort.abort(this.error)
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer)
+    this.#abort[Symbol.dispose]()
+  }
 }
 
 export interface RetryContext {

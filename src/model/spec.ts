@@ -2,6 +2,7 @@ import type { Json, JsonObject } from '../base/json.ts'
 import type { Message } from '../session/message.ts'
 import type { AnswerPart } from '../session/part.ts'
 import type { Usage } from '../session/usage.ts'
+import type { RetryOptions } from './retry.ts'
 
 /**
  * Something that answers. The request and the answer are plain JSON: they are what is recorded, hashed and replayed.
@@ -14,11 +15,19 @@ export interface Model {
   readonly priced?: boolean | undefined
   /** The model that this one only stands before. */
   readonly wraps?: Model | undefined
+  /** Asked one after the other when this one gives no answer. */
+  readonly fallbacks?: readonly FallbackModel[] | undefined
   /**
    * One answer to one request, or an error that says whether trying again can help (`RathError.retry`, and `data.retryAfterMs`
    * where the provider named a time). It never retries by itself. Aborting the signal closes the connection.
    */
   answer(request: ModelRequest, context: ModelContext): Promise<ModelAnswer>
+}
+
+/** A model that is asked after another one, with what its provider says about how to use it. */
+export interface FallbackModel extends Model {
+  readonly settings?: ModelSettings | undefined
+  readonly retry?: RetryOptions | undefined
 }
 
 export interface ModelContext {

@@ -3,8 +3,8 @@ import { now } from '../base/clock.ts'
 import type { Digest } from '../base/digest.ts'
 import { RathError } from '../base/errors.ts'
 import { asJson, canonicalJsonOfOrdered, toJson } from '../base/json.ts'
-import { type RetryOptions, withRetry } from '../model/retry.ts'
-import type { Model, ModelAnswer, ModelDelta, ModelRequest } from '../model/spec.ts'
+import { Patience, type RetryOptions, withRetry } from '../model/retry.ts'
+import type { FallbackModel, Model, ModelAnswer, ModelDelta, ModelRequest } from '../model/spec.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import { type AnswerPart, unnamed } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
@@ -89,7 +89,8 @@ export async function ask(question: Question, context: RunContext): Promise<Answ
   )
   const { value, error, at } = passed
   if (passed.isRecorded) {
-    context.run.serve(model.wraps ?? model, value)
+    const answered = model.fallbacks?.find(({ id }) => id === value?.answer.model) ?? model
+    context.run.serve(answered.wraps ?? answered, value)
     spend(passed, context)
   }
   if (value !== undefined) {
@@ -114,34 +115,70 @@ async function answerOf(
   { model, retry, request, store }: Question,
   context: RunContext,
 ): Promise<Ended<'model'>> {
-  if (context.budget.needsPrices && model.priced !== true) throw unknownPrice(model.id)
+  if (!model.fallbacks) checkPrice(model, context)
   const failures: ChunkInput[] = []
   using deadline = new Deadline(context)
   let rounds = 0
   try {
     const given = request()
-    const task = (number: number) => {
+    const failed = (error: RathError, waitMs: number) => {
+      const number = failures.length + 1
+      failures.push(failedAttempt(error, number))
       refuseSpent(context)
-      rounds = number
-      return attempt(model, given, context, store, deadline.signal)
+      context.runtime.tracing?.retry(error, number, waitMs)
+      const message = store.clean(error.message)
+      emit(context, { type: 'retry', attempt: number, waitMs, error: error.code, message })
     }
-    const answer = await withRetry(task, retry, {
-      signal: deadline.signal,
-      onRetry(error, number, waitMs) {
-        failures.push(failedAttempt(error, number))
+    const answerFrom = async (one: FallbackModel): Promise<ModelAnswer> => {
+      checkPrice(one, context)
+      const patience = one === model ? retry : (one.retry ?? retry)
+      const asked = one === model ? given : { ...given, settings: one.settings ?? {} }
+      const task = () => {
         refuseSpent(context)
-        context.runtime.tracing?.retry(error, number, waitMs)
-        const message = store.clean(error.message)
-        emit(context, { type: 'retry', attempt: number, waitMs, error: error.code, message })
-      },
-    })
-    return { value: { answer, failures } }
+        rounds++
+        return attempt(one, asked, patience, context, store, deadline.signal)
+      }
+      return withRetry(task, patience, {
+        signal: deadline.signal,
+        onRetry: (error, _, waitMs) => failed(error, waitMs),
+      })
+    }
+    const { fallbacks } = model
+    if (!fallbacks) return { value: { answer: await answerFrom(model), failures } }
+    const models: readonly FallbackModel[] = [model, ...fallbacks]
+    for (const one of models) {
+      try {
+        const answer = await answerFrom(one)
+        return { value: { answer: { ...answer, model: answer.model ?? one.wraps?.id ?? one.id }, failures } }
+      } catch (error) {
+        if (one === models.at(-1) || deadline.signal.aborted || !goesElsewhere(error)) throw error
+        failed(error, 0)
+      }
+    }
+    throw new Error('unreachable')
   } catch (error) {
     const spent = deadline.passed ? 'the time is over' : error instanceof BudgetSpent && error.message
     if (spent) return { error: { spent, failures, rounds } }
     if (context.aborted) throw error
     return { error: { ...failureOf(error), failures }, cause: error }
   }
+}
+
+function checkPrice({ id, priced }: Model, { budget }: RunContext): void {
+  if (budget.needsPrices && priced !== true) throw unknownPrice(id)
+}
+
+/** Whether another model may answer what this one did not. */
+function goesElsewhere(error: unknown): error is RathError {
+  if (!(error instanceof RathError)) return false
+  const { code } = error
+  return (
+    code.startsWith('model-') ||
+    code === 'unknown-model' ||
+    code === 'unknown-price' ||
+    code.startsWith('credentials-') ||
+    code === 'missing-package'
+  )
 }
 
 /** Branches share a budget: others may have used it up since it was last looked at. */
@@ -153,21 +190,34 @@ function refuseSpent({ budget }: RunContext): void {
 async function attempt(
   model: Model,
   request: ModelRequest,
+  { timeout = {} }: RetryOptions,
   context: RunContext,
   store: Store,
-  signal: AbortSignal,
+  outer: AbortSignal,
 ): Promise<ModelAnswer> {
   const { run, budget, events } = context
   budget.addRound()
   // Deltas are made only when somebody follows; a model may then answer in one piece.
   const deltas = events.observed
     ? new DeltaCleaner(store, delta => {
-        if (!signal.aborted) emit(context, delta)
+        if (!outer.aborted) emit(context, delta)
       })
     : undefined
-  const onDelta = deltas && ((delta: ModelDelta) => deltas.add(delta))
+  using patience = new Patience(model.id, timeout, deltas !== undefined, outer)
+  const { signal } = patience
+  const onDelta =
+    deltas &&
+    ((delta: ModelDelta) => {
+      patience.heard()
+      deltas.add(delta)
+    })
   const about = { id: run.id, recorded: () => run.servedFor(model.wraps ?? model, model.id) }
-  const answer = withNames(await untilAbort(model.answer(request, { signal, onDelta, run: about }), signal))
+  const answering = untilAbort(model.answer(request, { signal, onDelta, run: about }), signal)
+  const answer = withNames(
+    await answering.catch(error => {
+      throw patience.error ?? error
+    }),
+  )
   deltas?.end()
   if (answer.usage) budget.addUsage(answer.usage)
   return answer
@@ -295,8 +345,16 @@ export async function askAside(
 
 /** A model that is asked without anybody reading along: its words are no part of the answer that a listener waits for. */
 export function quiet(model: Model): Model {
-  const { id, priced, wraps = model } = model
-  return { id, priced, wraps, answer: (request, { signal, run }) => model.answer(request, { signal, run }) }
+  const { id, priced, wraps = model, fallbacks } = model
+  return {
+    id,
+    priced,
+    wraps,
+    ...(fallbacks && {
+      fallbacks: fallbacks.map(one => ({ ...quiet(one), settings: one.settings, retry: one.retry })),
+    }),
+    answer: (request, { signal, run }) => model.answer(request, { signal, run }),
+  }
 }
 
 /** A long result is shown to the model head and tail; with this tool it reads the rest. */

@@ -5,6 +5,7 @@ import { newId } from '../base/ids.ts'
 import { acceptAltered } from '../session/altered.ts'
 import type { ChunkInput, InsideSession } from '../session/chunk.ts'
 import { type Lineage, lineage, onLane } from '../session/lineage.ts'
+import type { PartInput } from '../session/part.ts'
 import { freshSession, Session, sessionOf, valueFrom, withFiles } from '../session/session.ts'
 import { tipAfter } from '../session/value.ts'
 import { checkMade, narrow, type Policy } from '../tool/policy/policy.ts'
@@ -40,9 +41,19 @@ export interface Callee {
   /** Set when it is an agent; only telemetry looks. */
   readonly agent?: AgentFacts | undefined
   forward(session: Session, context: RunContext): Session | Promise<Session>
+  /** The structured output of a session that it made, where it promises one. */
+  readonly outputOf?: ((session: Session) => Promise<unknown>) | undefined
 }
 
-export type SessionInput = Session | PendingSession
+/** What a layer is called with: a session, one that is still being made, or what a user says, which starts one. */
+export type SessionInput = Session | PendingSession | string | readonly PartInput[]
+
+/** The session that an input is or starts. */
+export function asSession(input: SessionInput): Session | PendingSession {
+  return typeof input === 'string' || Array.isArray(input)
+    ? Session.fromUserMessage(input as string | readonly PartInput[])
+    : (input as Session | PendingSession)
+}
 
 const noOptions: CallOptions = Object.freeze({})
 
@@ -50,8 +61,9 @@ const noOptions: CallOptions = Object.freeze({})
  * Calls a layer: makes the context, starts the work in the next turn, and returns at once. A call inside another one belongs
  * to its run: it spends from that budget, emits into that stream and ends when that one is cancelled.
  */
-export function call(callee: Callee, input: SessionInput, options: CallOptions = noOptions): PendingSession {
-  checkInput(input, callee.name)
+export function call(callee: Callee, given: SessionInput, options: CallOptions = noOptions): PendingSession {
+  checkInput(given, callee.name)
+  const input = asSession(given)
   // A run that is begun as such is nobody's part, wherever that happens.
   const outer = options[runSetup] ? undefined : (currentContext() as CallContext | undefined)
   const name = outer ? (callee.nameIn?.(outer) ?? callee.name) : callee.name
@@ -69,7 +81,7 @@ export function call(callee: Callee, input: SessionInput, options: CallOptions =
     },
     outer,
   )
-  return new PendingSession(context, () => perform(callee, input, context, outer === undefined, made))
+  return new PendingSession(context, () => perform(callee, input, context, outer === undefined, made), callee)
 }
 
 function insideOf(outer: CallContext): { session: string; callId?: string } {
@@ -79,7 +91,7 @@ function insideOf(outer: CallContext): { session: string; callId?: string } {
 
 async function perform(
   callee: Callee,
-  input: SessionInput,
+  input: Session | PendingSession,
   context: CallContext,
   isOutermost: boolean,
   /** Tells the effect whose work makes this call what came of it. */
@@ -121,6 +133,7 @@ async function perform(
     const known = session ? run.own(thrown) : run.ownInput(thrown)
     // The innermost call knows most of the work.
     if (session) known.session ??= session
+    known.runId ??= run.id
     const notes = context.takeNotes()
     const soFar = known.session
     if (notes.length > 0 && soFar instanceof Session)
@@ -198,9 +211,10 @@ async function withNotes(
 
 function checkInput(input: unknown, name: string): asserts input is SessionInput {
   if (input instanceof Session || input instanceof PendingSession) return
+  if (typeof input === 'string' || Array.isArray(input)) return
   throw new RathError(
     'invalid-argument',
-    `${name} takes a Session or a pending one, not ${show(input)}; start one with Session.fromUserMessage('…').`,
+    `${name} takes a message, a Session or a pending one, not ${show(input)}: ${name}('…'), or ${name}(Session.fromUserMessage('…')).`,
   )
 }
 

@@ -1,4 +1,5 @@
 import { cancelledError, onAbort } from '../base/abort.ts'
+import { RathError } from '../base/errors.ts'
 import type { Lineage } from '../session/lineage.ts'
 import type { Session } from '../session/session.ts'
 import type { EventStream, RunEvent } from './event.ts'
@@ -12,14 +13,20 @@ export interface PendingFacts {
   cancel(reason?: unknown): void
 }
 
+/** Reads the structured output of a session, where whoever made it promised one. */
+interface OutputReader {
+  readonly outputOf?: ((session: Session) => Promise<unknown>) | undefined
+}
+
 let factsOf: (pending: PendingSession) => PendingFacts
 
 /**
  * A session that is being made: a promise of it, and the events of its making. Who it will be (`id`, `lineage`) is known from
  * the start. Iterating throws at the end what awaiting would throw.
  */
-export class PendingSession extends Promise<Session> implements AsyncIterable<RunEvent> {
+export class PendingSession<Output = unknown> extends Promise<Session> implements AsyncIterable<RunEvent> {
   readonly #facts: PendingFacts
+  readonly #reader: OutputReader | undefined
   #observed = false
 
   static {
@@ -27,7 +34,7 @@ export class PendingSession extends Promise<Session> implements AsyncIterable<Ru
   }
 
   /** The work starts in the next turn, so that whoever is handed this can follow it from its first event. */
-  constructor(facts: PendingFacts, work: () => Promise<Session>) {
+  constructor(facts: PendingFacts, work: () => Promise<Session>, reader?: OutputReader) {
     let resolve!: (session: Session) => void
     let reject!: (error: unknown) => void
     super((done, failed) => {
@@ -35,6 +42,7 @@ export class PendingSession extends Promise<Session> implements AsyncIterable<Ru
       reject = failed
     })
     this.#facts = facts
+    this.#reader = reader
     queueMicrotask(() => {
       work().then(resolve, error => {
         this.#failed(error)
@@ -58,6 +66,18 @@ export class PendingSession extends Promise<Session> implements AsyncIterable<Ru
 
   get lineage(): Lineage {
     return this.#facts.out.lineage
+  }
+
+  /** The answer as the value that the agent's `output` schema makes of it; throws what awaiting the session would throw. */
+  get output(): Promise<Output> {
+    return this.then(session => {
+      const reading = this.#reader?.outputOf?.(session)
+      if (reading) return reading as Promise<Output>
+      throw new RathError(
+        'invalid-argument',
+        'Only the call of an agent with a schema in output has an output: new Agent(prompt, { output: z.object(…) }).',
+      )
+    })
   }
 
   /** Stops the work; awaiting then throws a `cancelled` error with the session so far. */

@@ -315,6 +315,6 @@ class Models {
 
   /** The model to ask where a part of a workflow has this one. Throws `unknown-model` where a name stands for nothing. */
   instead(model: ResolvedModel): ResolvedModel {
-    return foundModel(this.#byName.get(model.named ?? '') ?? model)
+    return foundModel(model, one => this.#byName.get(one.named ?? '') ?? one)
   }
 }

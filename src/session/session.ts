@@ -363,6 +363,8 @@ function checkForkOptions(options: ForkOptions): ForkOptions {
 declare module '../base/errors.ts' {
   interface RathError {
     /** The work so far, on an error thrown by a run, ready to go on from. */
-    session?: Session
+    session?: Session | undefined
+    /** The run that it ended. */
+    runId?: string
   }
 }

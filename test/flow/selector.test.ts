@@ -288,6 +288,6 @@ describe('a selector refuses', () => {
 
   it('a limit below one, and what is no session', async () => {
     expect(() => new Selector({ model: scripted([]), limit: 0 })).toThrow('limit must be a whole number')
-    await expect(selector('hello' as unknown as Session, tech)).rejects.toThrow('takes a Session')
+    await expect(selector(7 as unknown as Session, tech)).rejects.toThrow('takes a message, a Session')
   })
 })

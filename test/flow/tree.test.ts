@@ -283,7 +283,7 @@ describe('an instance', () => {
 
   it('cannot be cloned, and the error says so', () => {
     expect(() => structuredClone(new Leaf())).toThrow(expect.objectContaining({ name: 'DataCloneError' }))
-    expect(() => structuredClone(new Leaf())).toThrow(/^workflow\(session, options.*could not be cloned/s)
+    expect(() => structuredClone(new Leaf())).toThrow(/^workflow\(input, options.*could not be cloned/s)
   })
 
   it('without a forward says so when it is called', async () => {
@@ -294,7 +294,7 @@ describe('an instance', () => {
   })
 
   it('refuses what is not a session, and a forward that returns none', async () => {
-    expect(() => new Leaf()('hello' as never)).toThrow('Leaf takes a Session or a pending one, not "hello"')
+    expect(() => new Leaf()(7 as never)).toThrow('Leaf takes a message, a Session or a pending one, not 7')
     class Nothing extends Workflow {
       forward() {
         return undefined as unknown as Session

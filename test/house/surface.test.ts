@@ -226,6 +226,7 @@ test('the table of error codes is closed, with the retry and blame of each', () 
     'model-overloaded': ['after', 'model'],
     'model-unreachable': ['after', 'model'],
     'model-broken-stream': ['now', 'model'],
+    'model-timeout': ['now', 'model'],
     'model-malformed': ['never', 'model'],
     'model-rejected': ['never', 'caller'],
     'model-unauthorized': ['never', 'caller'],

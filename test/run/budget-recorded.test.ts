@@ -18,7 +18,7 @@ class Note extends Workflow {
 
 /** Goes on until nothing is chosen. */
 class Desk extends Workflow {
-  readonly selector = new Selector({ model: scripted(() => '{"reason":"", "choice":"Note"}') })
+  readonly selector = new Selector({ model: scripted(() => '{"reason":"", "choice":"note"}') })
   readonly note = new Note()
   async forward(given: Session) {
     let session = given

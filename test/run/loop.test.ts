@@ -32,7 +32,7 @@ describe('an agent', () => {
 
   it('refuses an option that it does not have', () => {
     expect(() => agentWith(['x'], { memories: 'local' } as object)).toThrow(
-      'An Agent has no option "memories"; it takes model,',
+      'An Agent has no option "memories". It takes model,',
     )
   })
 

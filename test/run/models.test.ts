@@ -103,7 +103,7 @@ describe('the models of a runtime', () => {
       }
     }
     const models = {
-      router: scripted(['{"choice":"Agent","reason":"it fits"}'], { id: 'mine/router' }),
+      router: scripted(['{"choice":"agent","reason":"it fits"}'], { id: 'mine/router' }),
       writer: scripted(['An answer.', 'A summary.']),
     }
     const out = await createRuntime({ store, models }).run(new Flow(), ask())

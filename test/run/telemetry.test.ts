@@ -38,7 +38,7 @@ async function team() {
       left: agentWith([callsEcho('l'), 'left'], { tools: [echo] }).agent,
       right: agentWith([callsEcho('r'), 'right'], { tools: [echo] }).agent,
     })
-    choose = new Selector({ model: scripted(['Compressor']) })
+    choose = new Selector({ model: scripted(['short']) })
     short = new Compressor('Shorten.', { model: scripted(['short']), keep: { tokens: 1 } })
 
     async forward(session: Session) {
