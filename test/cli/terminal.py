@@ -15,7 +15,7 @@ pid, master = pty.fork()
 if pid == 0:
     os.execv(sys.argv[2], sys.argv[2:])
 
-patience = 60
+patience = 300
 screen = b""
 seen = 0
 deadline = time.monotonic() + patience

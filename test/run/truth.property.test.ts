@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -9,6 +9,7 @@ import { writeBundle } from '../../src/evidence/bundle/write.ts'
 import { dossierOf } from '../../src/evidence/dossier/dossier-of.ts'
 import type { MemoryLike } from '../../src/run/memory/memories.ts'
 import { createRuntime, type Runtime } from '../../src/run/runtime.ts'
+import { removeFolder } from '../../src/sandbox/host/remove-folder.ts'
 import type { GraphNode } from '../../src/session/graph.ts'
 import { Session } from '../../src/session/session.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -20,7 +21,8 @@ import { type Expected, expectedOf, failableIn, type Plan, plans, tokensIn } fro
 import { build } from './truth/program.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'openrath-truth-'))
-afterAll(() => rmSync(folder, { recursive: true }))
+// Branches of a process that was killed have folders that an ordinary user has to open first.
+afterAll(() => removeFolder(folder))
 
 const programs = torture({ short: 60, full: 2000 })
 

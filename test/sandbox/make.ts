@@ -1,12 +1,13 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { removeFolderSync } from '../../src/sandbox/host/remove-folder.ts'
 import type { ExecResult } from '../../src/sandbox/spec.ts'
 
 /** A folder of its own, gone when disposed of. */
 export function temporaryFolder(): Disposable & { readonly path: string } {
   const path = mkdtempSync(join(tmpdir(), 'openrath-test-'))
-  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+  return { path, [Symbol.dispose]: () => removeFolderSync(path) }
 }
 
 export const out = ({ stdout }: ExecResult): string => new TextDecoder().decode(stdout)
