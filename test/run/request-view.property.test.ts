@@ -34,9 +34,7 @@ function promptOr(messages: readonly Message[], dialect: Dialect, kept?: Convers
 }
 
 describe('what is kept of a conversation between requests', () => {
-  it('gives every session of any tree, asked about in any order, the request that it would have alone', {
-    timeout: 60_000,
-  }, async () => {
+  it('gives every session of any tree, asked about in any order, the request that it would have alone', async () => {
     const asks = fc.array(fc.tuple(fc.nat(1000), fc.nat(2)), { minLength: 1, maxLength: 20 })
     await fc.assert(
       fc.asyncProperty(anySteps, asks, async (steps, order) => {
@@ -117,7 +115,7 @@ describe('what is kept of a conversation between requests', () => {
 })
 
 describe('agents that are called side by side on branches of one session', () => {
-  it('each send what a fresh process would send', { timeout: 60_000 }, async () => {
+  it('each send what a fresh process would send', async () => {
     const calls = fc.array(
       fc.array(fc.record({ on: fc.nat(1000), agent: fc.nat(1), rounds: fc.nat(2) }), { maxLength: 4 }),
       { minLength: 1, maxLength: 5 },
