@@ -21,7 +21,7 @@ import { joinFiles } from './join-files.ts'
 import { commonLane, rootLane } from './lane.ts'
 import { lineage, type OperationOptions } from './lineage.ts'
 import { parseChunk, parseRecordedChunk } from './parse.ts'
-import { checkSamePlace } from './placement.ts'
+import { areApart, placementAt } from './placement.ts'
 import { anchored } from './summary.ts'
 import { addUsage, noUsage, type Usage } from './usage.ts'
 import { linkAll, type SessionValue, type Side, sinceOf } from './value.ts'
@@ -46,8 +46,8 @@ export async function merge(
   if (ours === undefined || others.length === 0) {
     throw new RathError('merge-nothing', 'There is nothing to merge with: pass at least one other session.')
   }
-  if (policy === 'concat') checkSamePlace(values.map(value => value.tip))
-  if (policy === 'theirs') checkSamePlace(others.map(value => value.tip))
+  const isApart = policy === 'concat' && areApart(values.map(value => value.tip))
+  if (policy === 'theirs') areApart(others.map(value => value.tip))
   const base = sharedBy(values)
   const sides = values.map(value => ({ value, chunks: chunksFrom(value.tip, lengthOf(base)) }))
   const chosen = await choose(policy, base, sides)
@@ -80,7 +80,10 @@ export async function merge(
     },
     from.at,
   )
-  const tip = linkAll(joined, [record], branch)
+  // What was joined lies where ours is, whichever placement comes last in the joined history.
+  const placed = isApart ? placementAt(values.find(value => placementAt(value.tip))?.tip) : undefined
+  const back = placed && parseChunk({ kind: 'placement', ...placed }, from.at)
+  const tip = linkAll(joined, back ? [back, record] : [record], branch)
   const port = values.map(value => value.files).find(one => one !== undefined)
   return { id: newId(), tip, branch, lineage: from, since: ours.since, files: port }
 }

@@ -54,21 +54,28 @@ export function placementAt(tip: Chunk | undefined): Placement | undefined {
   })
 }
 
-/** Refuses sessions that run in different places. One without a place has no files and goes along with any. */
-export function checkSamePlace(tips: readonly (Chunk | undefined)[]): void {
+/**
+ * Whether sessions run in different places, which is refused where one of them has files that nobody kept: those cannot be joined. One without a
+ * place has no files and goes along with any.
+ */
+export function areApart(tips: readonly (Chunk | undefined)[]): boolean {
   const places = new Set<string>()
+  let isKept = true
   for (const tip of tips) {
     const placement = placementAt(tip)
-    if (placement) places.add(canonicalJson([placement.backend, placement.spec ?? null]))
+    if (placement === undefined) continue
+    places.add(canonicalJson([placement.backend, placement.spec ?? null]))
+    isKept &&= foldAt(tip).tree !== undefined
   }
-  if (places.size < 2) return
+  if (places.size < 2) return false
+  if (isKept) return true
   const names = [...places].map(place => {
     const [backend, spec] = JSON.parse(place)
     return spec === null ? backend : `${backend} ${typeof spec === 'string' ? spec : JSON.stringify(spec)}`
   })
   throw new RathError(
     'placement-conflict',
-    `These sessions are placed differently (${names.join(' and ')}), and files in different places cannot be joined. ` +
+    `These sessions are placed differently (${names.join(' and ')}), and not all of them have files that were kept, so their files cannot be joined. ` +
       `Move them to one place with to(), or merge with policy 'ours', 'theirs' or a function.`,
     { data: { places: names } },
   )

@@ -7,6 +7,7 @@ import { endCases } from './sandbox/ends.ts'
 import { fileCases } from './sandbox/files.ts'
 import { pathCases } from './sandbox/paths.ts'
 import { searchCases } from './sandbox/search.ts'
+import { workspaceCases } from './sandbox/workspace.ts'
 
 export type { SandboxTestOptions } from './sandbox/case.ts'
 
@@ -16,7 +17,7 @@ export type { SandboxTestOptions } from './sandbox/case.ts'
  */
 export function testSandbox(backend: SandboxBackend, options: SandboxTestOptions = {}): ConformanceCase[] {
   const { except = {} } = options
-  const cases = [fileCases, pathCases, searchCases, commandCases, endCases].flatMap(make =>
+  const cases = [fileCases, pathCases, searchCases, commandCases, endCases, workspaceCases].flatMap(make =>
     casesOn(backend, options, make(backend.capabilities)),
   )
   const unknown = Object.keys(except).filter(name => !cases.some(one => one.name === name))

@@ -148,14 +148,37 @@ describe('a session that another process began', () => {
   })
 })
 
-test('a replay of tools is refused where there are no copies to work on', async () => {
+test('a replay of tools works on copies, in sandboxes of its own', async () => {
   using folder = temporaryFolder()
   const { backend, open } = remoteHere()
   const places = new Places({ sandboxes: [backend], workspaces: folder.path })
   closing.push(places)
-  const scratch = places.scratch('0'.repeat(64)) as Places
-  await expect(scratch.open({ session: start() })).rejects.toMatchObject({ code: 'sandbox-unsupported' })
-  expect(open.size).toBe(0)
+  const session = await call(places, start(), writes('recorded'))
+  const tree = await places.look({ session })
+  const scratch = places.scratch(tree as string) as Places
+  closing.push(scratch)
+  const { sandbox } = await scratch.open({ session: start() })
+  await sandbox.files.write('a.txt', 'in the copy')
+  expect([await text(places, session), open.size]).toEqual(['recorded', 2])
+})
+
+test('a sandbox without the programs that it takes to keep files is used as it is', async () => {
+  using folder = temporaryFolder()
+  const { backend } = remoteHere()
+  const bare: typeof backend = {
+    ...backend,
+    async open(...args) {
+      const sandbox = await backend.open(...args)
+      // No find, no stat: every script ends without a word.
+      const exec: Sandbox['exec'] = () => sandbox.exec('exit 127')
+      return { ...sandbox, exec }
+    },
+  }
+  const places = new Places({ sandboxes: [bare], workspaces: folder.path })
+  closing.push(places)
+  const session = await call(places, start(), writes('as ever'))
+  expect(await text(places, session)).toBe('as ever')
+  expect(session.chunks.at(-1)).not.toHaveProperty('tree')
 })
 
 test('closing the runtime closes every sandbox, those of branches too', async () => {

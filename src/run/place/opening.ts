@@ -1,13 +1,16 @@
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
 import type { Sandbox, SandboxBackend, SandboxSpec } from '../../sandbox/spec.ts'
+import { foldAt, previousOf } from '../../session/chain.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import { identityOf } from '../../session/identity.ts'
 import { filesLane, type Lane, rootLane } from '../../session/lane.ts'
-import type { Session } from '../../session/session.ts'
+import { type Session, valueFrom } from '../../session/session.ts'
 import { HoldingCall } from './hold.ts'
 import { Place } from './place.ts'
+import type { PlaceFiles } from './place-files.ts'
 import { parentLane } from './place-key.ts'
+import { folderIn } from './placed-folder.ts'
 import type { Workspaces } from './workspaces.ts'
 
 /** A session as it came here, whose record tells where it worked before this process began. */
@@ -25,15 +28,92 @@ export async function placedFolder(
   workspaces: Workspaces | undefined,
   signal: AbortSignal,
 ): Promise<Place> {
-  if (backend.openIn === undefined) {
-    return (await attached(backend, came, signal)) ?? new Place(await backend.open(spec, { signal }))
-  }
+  if (backend.openIn === undefined) return remotePlace(backend, came, spec, workspaces, signal)
   const sandbox = await backend.open(spec, { signal })
   if (sandbox.hostPath === undefined) return new Place(sandbox)
-  return orClosed(
-    sandbox,
-    async () => new Place(sandbox, await workspaces?.filesIn(sandbox.hostPath as string)),
-  )
+  return orClosed(sandbox, async () => {
+    const files = await workspaces?.filesIn(sandbox.hostPath as string)
+    const tree = folderIn(spec) === undefined ? treeOf(came) : undefined
+    // A folder that nobody named was made just now.
+    if (files && tree !== undefined) await files.alone(alone => alone.restore(tree))
+    return new Place(sandbox, files)
+  })
+}
+
+/**
+ * A place that this machine cannot look into: the one that the session worked in before, where it is still there, or a new one with the
+ * session's files.
+ */
+async function remotePlace(
+  backend: SandboxBackend,
+  came: Came,
+  spec: SandboxSpec | undefined,
+  workspaces: Workspaces | undefined,
+  signal: AbortSignal,
+): Promise<Place> {
+  const { found, gone } = await attached(backend, came, workspaces !== undefined, signal)
+  const sandbox = found ?? (await backend.open(spec, { signal }))
+  return orClosed(sandbox, async () => {
+    const files = await filesOf(sandbox, workspaces)
+    // Without files there is nothing to go on with but the place itself.
+    if (files === undefined && gone !== undefined) throw gone
+    const tree = found || sandbox.hostPath !== undefined ? undefined : treeOf(came)
+    if (files && tree !== undefined) await files.alone(alone => alone.restore(tree))
+    return placeOf(sandbox, files, came)
+  })
+}
+
+/** A copy for a branch in a place of its own, with the files of a tree; undefined when the backend's files cannot be kept. */
+export async function remoteCopy(
+  backend: SandboxBackend,
+  came: Came,
+  tree: Digest,
+  workspaces: Workspaces,
+  signal: AbortSignal,
+): Promise<Place | undefined> {
+  const { found } = await attached(backend, came, true, signal)
+  const sandbox = found ?? (await backend.open(withoutFolder(came.placed.spec), { signal }))
+  return orClosed(sandbox, async () => {
+    const files = await filesOf(sandbox, workspaces)
+    if (files === undefined) {
+      await sandbox.close()
+      return undefined
+    }
+    if (!found) await files.alone(alone => alone.restore(tree))
+    return placeOf(sandbox, files, came)
+  })
+}
+
+/** A copy for a branch that the backend makes of the place itself, whatever else is in it. */
+export async function nativeFork(parent: Place, came: Came, workspaces: Workspaces): Promise<Place> {
+  const [forked] = (await parent.sandbox.fork?.(1)) as readonly [Sandbox]
+  return orClosed(forked, async () => placeOf(forked, await filesOf(forked, workspaces), came))
+}
+
+async function filesOf(
+  sandbox: Sandbox,
+  workspaces: Workspaces | undefined,
+): Promise<PlaceFiles | undefined> {
+  return sandbox.hostPath === undefined
+    ? workspaces?.filesBeyond(sandbox)
+    : workspaces?.filesIn(sandbox.hostPath)
+}
+
+function placeOf(sandbox: Sandbox, files: PlaceFiles | undefined, came: Came): Place {
+  const { serial = 0 } = lastOn(came, sandbox.backend, came.lane) ?? {}
+  return new Place(sandbox, files, { lane: filesLane(came.lane), serial })
+}
+
+/** The files that a session has: as its last call left them, or those that it had where it was before it was placed here. */
+export function treeOf({ placed, session }: Came): Digest | undefined {
+  return session && (foldAt(valueFrom(session).tip).tree ?? foldAt(previousOf(placed)).tree)
+}
+
+/** A branch does not work in the folder that a person handed over. */
+function withoutFolder(spec: SandboxSpec | undefined): SandboxSpec | undefined {
+  if (typeof spec !== 'object') return spec
+  const { path: _, ...rest } = spec
+  return rest
 }
 
 /** A copy for a branch, on this machine. */
@@ -91,16 +171,39 @@ export async function remoteFork(parent: Place, backend: SandboxBackend, came: C
   }
 }
 
-/** The sandbox that a session worked in before this process began, where the backend can find it again. */
-export async function attached(
+/**
+ * The sandbox that a session worked in before this process began, where the backend can find it again. `gone` is why it cannot, when the files
+ * may be had from elsewhere.
+ */
+async function attached(
+  backend: SandboxBackend,
+  came: Came,
+  keepsFiles: boolean,
+  signal: AbortSignal,
+): Promise<{ readonly found?: Sandbox; readonly gone?: RathError }> {
+  const last = lastOn(came, backend.name, came.lane)
+  if (last === undefined || backend.attach === undefined) return {}
+  try {
+    return { found: await backend.attach(last.id, { signal }) }
+  } catch (error) {
+    if (!keepsFiles || !(error instanceof RathError) || error.code !== 'sandbox-unavailable') throw error
+    return { gone: error }
+  }
+}
+
+/** The same as a place, where no files are kept. */
+export async function attachedPlace(
   backend: SandboxBackend,
   came: Came,
   signal: AbortSignal,
 ): Promise<Place | undefined> {
-  const last = lastOn(came, backend.name, came.lane)
-  if (last === undefined || backend.attach === undefined) return undefined
-  const sandbox = await backend.attach(last.id, { signal })
-  return new Place(sandbox, undefined, { lane: filesLane(came.lane), serial: last.serial })
+  const { found } = await attached(backend, came, false, signal)
+  return found && placeOf(found, undefined, came)
+}
+
+/** The id of the sandbox that the session worked in on its own lane. */
+export function lastSandbox(came: Came): string | undefined {
+  return lastOn(came, came.placed.backend, came.lane)?.id
 }
 
 /** What the record says of the place of a lane since it was placed. Calls that change nothing do not tell. */

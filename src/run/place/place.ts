@@ -9,7 +9,7 @@ import type { PlaceFiles } from './place-files.ts'
 /** An open sandbox, the files in it where they can be kept, and whoever may change them now. */
 export class Place {
   readonly sandbox: Sandbox
-  /** Undefined where the backend's files do not lie on this machine. */
+  /** Undefined where none are kept, or the backend's cannot be. */
   readonly files: PlaceFiles | undefined
   readonly hold = new Hold()
   /** Tells the placed folder from another of its name; undefined for copies of branches, and elsewhere. */
@@ -17,17 +17,21 @@ export class Place {
   /** No call of this process has looked at its files yet. */
   isNew = true
   readonly #runs = new Set<string>()
-  readonly #lane: Lane
+  readonly #elsewhere: { readonly lane: Lane } | undefined
   #realRoot: string | undefined
-  /** Counts the calls that may have changed a place whose files cannot be kept. */
+  /** Counts the calls that may have changed a place elsewhere. */
   #serial: number
 
-  /** Of a place whose files cannot be kept: the lane that works in it, and the calls that changed it before this process began. */
-  constructor(sandbox: Sandbox, files?: PlaceFiles, { lane = rootLane, serial = 0 } = {}) {
+  /** Of a place that this machine cannot look into: the lane that works in it, and the calls that changed it before this process began. */
+  constructor(
+    sandbox: Sandbox,
+    files?: PlaceFiles,
+    elsewhere?: { readonly lane: Lane; readonly serial?: number },
+  ) {
     this.sandbox = sandbox
     this.files = files
-    this.#lane = lane
-    this.#serial = serial
+    this.#elsewhere = elsewhere
+    this.#serial = elsewhere?.serial ?? 0
   }
 
   /** Whether calls of this run have worked here: what is here is theirs then. */
@@ -55,11 +59,15 @@ export class Place {
     }
   }
 
-  /** Where nothing else tells two states of a place apart, a number does: a fork of an older one is then refused. */
+  /**
+   * Which branch worked in a place elsewhere, so that it is found again, and a number: where nothing else tells two states of a place apart, a fork of an
+   * older one is refused by it.
+   */
   #serialAfter(changed: boolean): JsonObject {
-    if (this.files !== undefined) return {}
+    if (this.files !== undefined && this.#elsewhere === undefined) return {}
+    const { lane = rootLane } = this.#elsewhere ?? {}
     if (changed) this.#serial++
-    return { serial: this.#serial, ...(this.#lane !== rootLane && { lane: this.#lane }) }
+    return { serial: this.#serial, ...(lane !== rootLane && { lane }) }
   }
 
   /** A path of the sandbox from the workspace on, with the links on its way resolved; undefined for one that leads outside. */

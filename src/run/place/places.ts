@@ -6,7 +6,7 @@ import { canonicalJson } from '../../base/json.ts'
 import { SandboxRegistry } from '../../sandbox/registry.ts'
 import type { SandboxBackend } from '../../sandbox/spec.ts'
 import { emptyTree } from '../../sandbox/workspace/object.ts'
-import { backwards, foldAt } from '../../session/chain.ts'
+import { backwards, foldAt, previousOf } from '../../session/chain.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import type { JoinedFiles, JoinRequest } from '../../session/files.ts'
 import { workedIn } from '../../session/fold.ts'
@@ -22,7 +22,17 @@ import { refuseImported } from './home.ts'
 import { joinFiles } from './join.ts'
 import type { KeptFiles } from './kept-files.ts'
 import { OpenPlace } from './open-place.ts'
-import { attached, type Came, forkedPlace, placedFolder, remoteFork } from './opening.ts'
+import {
+  attachedPlace,
+  type Came,
+  forkedPlace,
+  lastSandbox,
+  nativeFork,
+  placedFolder,
+  remoteCopy,
+  remoteFork,
+  treeOf,
+} from './opening.ts'
 import type { Place } from './place.ts'
 import { laneKey, parentLane, placementKey, placementOf } from './place-key.ts'
 import {
@@ -218,8 +228,7 @@ export class Places {
     const { session, run = '' } = visit
     const placed = placementOf(session)
     // Where no files are kept there is nothing to bring.
-    if (this.workspaces === undefined || this.backends.get(placed.backend).openIn === undefined)
-      return undefined
+    if (this.workspaces === undefined) return undefined
     if (this.#peek(session)?.isUsedIn(run) && !this.#scratch) return undefined
     const known = foldAt(valueFrom(session).tip).tree ?? this.#beganOn(placed)
     const last = await after(known)
@@ -393,6 +402,7 @@ export class Places {
     const backend = this.backends.get(came.placed.backend)
     const named = this.#named(came.placed, came.lane)
     const spec = named ? specIn(came.placed.spec, named.path) : came.placed.spec
+    await this.#bringTo(came)
     const place = await placedFolder(backend, came, spec, this.#workspaces, this.#closing.signal)
     if (named === undefined || place.sandbox.hostPath === undefined) return place
     try {
@@ -464,19 +474,61 @@ export class Places {
     const { placed, lane, session } = came
     const backend = this.backends.get(placed.backend)
     const { signal } = this.#closing
-    if (backend.openIn === undefined || this.#workspaces === undefined) {
-      if (this.#scratch) throw noCopies(backend.name)
-      const found = await attached(backend, came, signal)
+    if (this.#workspaces === undefined) {
+      const found = await attachedPlace(backend, came, signal)
       if (found !== undefined) return found
       const parent = this.#entry(placed, parentLane(lane), session)
       return remoteFork(await parent.opening, backend, came)
     }
+    if (backend.openIn === undefined) return this.#openRemoteBranch(came, backend, this.#workspaces)
     const { tree: known, packs } = foldAt(session && valueFrom(session).tip)
     await this.bring([known], packs)
     // Whoever knows its files needs no look at the folder they come from, which may be on another machine.
     const near =
       this.#scratch?.began ?? this.#beganOn(placed) ?? known ?? (await this.#beginNow(placed, lane))
     return forkedPlace(backend, placed, { tree: known ?? near, near }, this.#workspaces, signal)
+  }
+
+  /**
+   * A branch of a place that this machine cannot look into. As long as the place is as the branch knows it, the backend copies it, and with it
+   * whatever lies outside the workspace; else the branch gets a new one with its files.
+   */
+  async #openRemoteBranch(came: Came, backend: SandboxBackend, workspaces: Workspaces): Promise<Place> {
+    const { placed, lane, session } = came
+    const { signal } = this.#closing
+    await this.#bringTo(came)
+    const known = treeOf(came)
+    const copyOf = async (tree: Digest) => {
+      const copy = await remoteCopy(backend, came, tree, workspaces, signal)
+      if (copy === undefined) throw noCopies(backend.name)
+      return copy
+    }
+    if (this.#scratch) return copyOf(known ?? this.#scratch.began)
+    const above = parentLane(lane)
+    const parent =
+      known === undefined
+        ? await this.#entry(placed, above, session).opening
+        : this.#open.get(this.#key(placed, above))?.place
+    if (parent === undefined) return copyOf(known as Digest)
+    if (parent.files === undefined) return remoteFork(parent, backend, came)
+    const holder = new HoldingCall()
+    await holder.take(parent.hold)
+    try {
+      const now = await parent.files.look()
+      const tree = known ?? this.#begin(placed, now)
+      return tree === now && parent.sandbox.fork && lastSandbox(came) === undefined
+        ? await nativeFork(parent, came, workspaces)
+        : await copyOf(tree)
+    } finally {
+      holder.release()
+    }
+  }
+
+  /** Fetches the files that a session would begin with in a new place. */
+  async #bringTo({ placed, session }: Came): Promise<void> {
+    if (session === undefined) return
+    for (const { tree, packs } of [foldAt(valueFrom(session).tip), foldAt(previousOf(placed))])
+      await this.bring([tree], packs)
   }
 
   /** No call has changed files yet: sessions with this placement begin with those that are there now. */

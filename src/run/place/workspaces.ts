@@ -3,9 +3,11 @@ import { mkdir } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path'
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
+import type { Sandbox } from '../../sandbox/spec.ts'
 import { changesBetween } from '../../sandbox/workspace/changes.ts'
 import { type ForkedFolder, ForkedFolders, forkMethods } from '../../sandbox/workspace/fork/forked-folders.ts'
 import { ObjectStore } from '../../sandbox/workspace/objects.ts'
+import { KnownContent, RemoteWorkspace } from '../../sandbox/workspace/remote.ts'
 import { ownFolder } from '../../sandbox/workspace/scan.ts'
 import { Workspace } from '../../sandbox/workspace/workspace.ts'
 import type { FileChange } from '../../session/chunk.ts'
@@ -22,6 +24,7 @@ export class Workspaces implements KeptFiles {
   readonly folder: string
   /** Which folder of this machine each placement stands for. */
   readonly placed: PlacedFolders
+  readonly #known = new KnownContent()
   #objects: Promise<ObjectStore> | undefined
   #forks: Promise<ForkedFolders> | undefined
   #plainForks: Promise<ForkedFolders> | undefined
@@ -121,6 +124,18 @@ export class Workspaces implements KeptFiles {
       objects,
       take: () => FolderLock.take(workspace.folder, this.folder),
     })
+  }
+
+  /** The files of a sandbox that only its commands reach; undefined when it has not the programs that this takes. */
+  async filesBeyond(sandbox: Sandbox): Promise<PlaceFiles | undefined> {
+    const workspace = new RemoteWorkspace(sandbox, await this.objects, this.#known)
+    try {
+      await workspace.snapshot()
+    } catch (error) {
+      if (error instanceof RathError && error.code === 'sandbox-unsupported') return undefined
+      throw error
+    }
+    return new PlaceFiles(workspace, undefined, (from, to) => this.changes(from, to))
   }
 
   /** A folder of its own for a branch, with the files of a tree; `near` is one that other branches began with. */

@@ -48,6 +48,11 @@ export class ObjectBatch {
     return id
   }
 
+  /** Whether it is in the store; if so it stays a while. */
+  keepsYoung(id: Digest): boolean {
+    return this.#isThere(id)
+  }
+
   recent(id: Digest): Buffer | undefined {
     return this.#objects.recent.get(id)?.content
   }
