@@ -14,7 +14,7 @@ export function nameOf(bytes: Buffer): string {
   return name
 }
 
-function bytesOf(name: string): Buffer {
+export function bytesOf(name: string): Buffer {
   if (name.isWellFormed()) return Buffer.from(name)
   return Buffer.concat(
     Array.from(name, character => {
