@@ -57,7 +57,7 @@ export async function appends(report: (line: Line) => void, bed: Bed): Promise<v
   }
   report(await batches(bed, { count: 2_000, rounds: 5 }))
   for (const durability of ['full', 'normal'] as const) {
-    report(await oneAtATime(bed, durability, { ...single, target }))
+    report(await oneAtATime(bed, durability, single))
   }
   if (!bed.linked) return
   for (const durability of ['full', 'normal'] as const) {

@@ -33,6 +33,7 @@ export const bench: Bench = async report => {
       await door(report, name, store)
       await steps(report, name, store)
     }
+    await rounds(report, memory, folder)
     await replays(report, memory)
   } finally {
     rmSync(folder, { recursive: true, force: true })
@@ -105,19 +106,56 @@ async function steps(report: Report, name: string, store: Store): Promise<void> 
   }
 }
 
-async function replays(report: Report, store: Store): Promise<void> {
-  const runtime = createRuntime({ store })
-  const rounds = 100
-  const add = tool({
+/** A round is one answer and one tool call, on the record with all it needs to be replayed: two effects, so two transactions. */
+async function rounds(report: Report, memory: Store, folder: string): Promise<void> {
+  const many = 20
+  const times = 20
+  const past = Session.fromUserMessage('go')
+  const on = (store: Store, name: string): Task => {
+    const runtime = createRuntime({ store })
+    const agent = new Agent('Be brief.', {
+      model: zeroLatency(many),
+      tools: [adding()],
+      builtins: false,
+      maxRounds: many + 1,
+    })
+    const run = async () => {
+      for (let i = 0; i < times; i++) await agent(past, { runtime })
+    }
+    return { name, operations: times * (many + 1), run }
+  }
+  for (const [durability, most] of [
+    ['normal', 350_000],
+    ['full', 450_000],
+  ] as const) {
+    await using store = await openStore(`sqlite:${join(folder, `${durability}.db`)}`, { durability })
+    report(
+      await compareTime(
+        `tool round, SQLite ${durability}, processor time`,
+        on(store, 'per round'),
+        on(memory, 'memory:'),
+        { clock: 'processor', rounds: 9, warmUps: 5, target: valueBelow(most) },
+      ),
+    )
+  }
+}
+
+function adding() {
+  return tool({
     name: 'add',
     description: 'Adds.',
     input: { type: 'object', properties: { a: { type: 'number' }, b: { type: 'number' } } },
     effect: 'pure',
     run: ({ a, b }: { a: number; b: number }) => a + b,
   })
+}
+
+async function replays(report: Report, store: Store): Promise<void> {
+  const runtime = createRuntime({ store })
+  const rounds = 100
   const agent = new Agent('Be brief.', {
     model: zeroLatency(rounds),
-    tools: [add],
+    tools: [adding()],
     builtins: false,
     maxRounds: rounds + 1,
   })

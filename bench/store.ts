@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { Session } from 'openrath'
+import { Agent, createRuntime, Session } from 'openrath'
+import { dossierOf } from 'openrath/evidence'
 import { openStore, type Store } from 'openrath/store'
 import { appends, postgresBed, sqliteBed } from './appends.ts'
 import { build, said, short, turn } from './chunks.ts'
@@ -19,6 +20,7 @@ import {
   timeOnce,
   valueBelow,
 } from './harness.ts'
+import { zeroLatency } from './support/zero-latency.ts'
 
 type Report = (line: Line) => void
 
@@ -161,6 +163,34 @@ async function listing(report: Report, folder: string): Promise<void> {
       target: ratioAtMost(3),
     }),
   )
+  for (const [what, view] of views) {
+    const [ours, baseline] = await Promise.all([
+      viewOf(large, 'per view', view),
+      viewOf(small, 'of 1k sessions', view),
+    ])
+    const options = { target: ratioAtMost(1.5), clock: 'processor' } as const
+    report(await compareTime(`${what} of a small run among 100k sessions`, ours, baseline, options))
+  }
+}
+
+const views = [
+  ['graph', (store, run) => createRuntime({ store }).graph(run)],
+  ['dossier', (store, run) => dossierOf(store, run)],
+] as const satisfies readonly (readonly [string, (store: Store, run: string) => Promise<unknown>])[]
+
+/** Reads a run of one answer twenty times. */
+async function viewOf(
+  store: Store,
+  name: string,
+  view: (store: Store, run: string) => Promise<unknown>,
+): Promise<Task> {
+  const agent = new Agent('Be brief.', { model: zeroLatency(0), builtins: false })
+  const running = createRuntime({ store }).run(agent, Session.fromUserMessage('go'))
+  await running
+  const run = async () => {
+    for (let i = 0; i < 20; i++) await view(store, running.runId)
+  }
+  return { name, operations: 20, run }
 }
 
 /** Ids are made in order of time, so the prefix of an old one has all the others behind it. */

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { dossierOf } from '../../src/evidence/dossier/dossier-of.ts'
 import { Agent } from '../../src/flow/agent.ts'
 import { Parallel, Sequential } from '../../src/flow/containers.ts'
 import { Workflow } from '../../src/flow/workflow.ts'
@@ -175,4 +176,25 @@ test('what was begun before the first effect is there, and what came of the resu
   const log = await store.runs.claim(id, 'me', 60_000)
   await log.append([{ kind: 'update', change: { status: 'done', output: result.id, release: true } }])
   expect(await edgesOf(store, id)).toEqual({ create: [], early: ['create'], append: ['create'] })
+})
+
+test('the graph and the dossier of a run look for sessions by what they came from, whatever else the store holds', async () => {
+  await using made = await runOf(new Review())
+  const { store, run, result } = made
+  for (let i = 0; i < 20; i++) await store.sessions.put(Session.fromUserMessage(`other ${i}`))
+  const filters: unknown[] = []
+  const sessions: Store['sessions'] = {
+    ...store.sessions,
+    list: async filter => {
+      filters.push(filter)
+      return store.sessions.list(filter)
+    },
+  }
+  const watched = { ...store, sessions }
+  await graphOf(watched, run)
+  await dossierOf(watched, run)
+  expect(filters).toEqual([])
+  await graphOf(watched, result.id)
+  expect(filters.length).toBeGreaterThan(0)
+  for (const filter of filters) expect(filter).toMatchObject({ parent: expect.any(String) })
 })

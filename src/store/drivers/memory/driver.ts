@@ -1,5 +1,4 @@
 import type { Digest } from '../../../base/digest.ts'
-import { namedBy } from '../../../session/lineage.ts'
 import type {
   BlobRow,
   ChangeLog,
@@ -39,7 +38,8 @@ export function memoryDriver(): StoreDriver {
       return tags.get(tag)
     },
     async sessionRows(filter, limit, before) {
-      return [...sessions.values()]
+      const { parent } = filter
+      return [...(parent === undefined ? sessions.values() : tables.childrenOf(parent))]
         .map(row => tables.withTags(row))
         .filter(row => matches(row, filter) && (before === undefined || comesBefore(before, row)))
         .sort((a, b) => (comesBefore(a, b) ? -1 : 1))
@@ -216,7 +216,6 @@ function matches(row: SessionRow, filter: SessionFilter): boolean {
     (filter.operation === undefined || lineage.operation === filter.operation) &&
     (filter.by === undefined || lineage.by === filter.by) &&
     (filter.label === undefined || lineage.label === filter.label) &&
-    (filter.parent === undefined || namedBy(lineage).includes(filter.parent)) &&
     (filter.tagged === undefined || row.tags.length > 0 === filter.tagged) &&
     (filter.since === undefined || row.created >= filter.since) &&
     (filter.until === undefined || row.created < filter.until)

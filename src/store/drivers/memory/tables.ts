@@ -1,5 +1,6 @@
 import type { Digest } from '../../../base/digest.ts'
 import { RathError } from '../../../base/errors.ts'
+import { namedBy } from '../../../session/lineage.ts'
 import type { BlobRow, ChunkRow, EntryName, EntryRow, RunRowWrite } from '../../driver.ts'
 import { commitRun, isRenewal, type RunTables } from '../../run-decisions.ts'
 import type { RunRow, SessionRow } from '../../spec.ts'
@@ -11,6 +12,8 @@ type Written<T> = T & { readonly written: number }
 export class Tables implements RunTables {
   readonly sessions = new Map<string, SessionRow>()
   readonly ids = new SortedIds()
+  /** By the id of a session, kept or not, those that came from it. */
+  readonly #children = new Map<string, Set<string>>()
   /** Which change was the last of each. */
   readonly changed = new Map<string, number>()
   readonly changedRuns = new Map<string, number>()
@@ -36,13 +39,33 @@ export class Tables implements RunTables {
   setSession(row: SessionRow, chunks: readonly ChunkRow[]): void {
     for (const chunk of chunks) this.#addChunk(chunk)
     this.#need(row.head)
-    if (!this.sessions.has(row.id)) this.ids.add(row.id)
+    if (!this.sessions.has(row.id)) this.#insert(row)
     this.sessions.set(row.id, row)
     this.changed.set(row.id, ++this.sequence)
   }
 
+  #insert({ id, lineage }: SessionRow): void {
+    this.ids.add(id)
+    for (const parent of namedBy(lineage)) {
+      const children = this.#children.get(parent)
+      if (children) children.add(id)
+      else this.#children.set(parent, new Set([id]))
+    }
+  }
+
+  childrenOf(parent: string): SessionRow[] {
+    return [...(this.#children.get(parent) ?? [])].map(id => this.sessions.get(id) as SessionRow)
+  }
+
   deleteSession(id: string): void {
-    if (this.sessions.delete(id)) this.ids.delete(id)
+    const row = this.sessions.get(id)
+    if (row === undefined) return
+    this.sessions.delete(id)
+    this.ids.delete(id)
+    for (const parent of namedBy(row.lineage)) {
+      const children = this.#children.get(parent)
+      if (children?.delete(id) && children.size === 0) this.#children.delete(parent)
+    }
     this.changed.delete(id)
     for (const tag of this.#tagsOf.get(id) ?? []) this.tags.delete(tag)
     this.#tagsOf.delete(id)
