@@ -2,6 +2,7 @@ import { type Digest, digestOf, sha256 } from '../base/digest.ts'
 import { type ErrorCode, RathError } from '../base/errors.ts'
 import { canonicalJson, isPlainObject, type Json, type JsonObject } from '../base/json.ts'
 import type { ModelAnswer } from '../model/spec.ts'
+import type { SearchQuery } from '../sandbox/spec.ts'
 import type { ChunkInput } from '../session/chunk.ts'
 import type { JoinedFiles } from '../session/files.ts'
 import { firstState } from '../session/first-state.ts'
@@ -161,7 +162,7 @@ export type Seen =
       readonly is: string
     }
   | { readonly op: 'stat' | 'list'; readonly path: string; readonly is: string }
-  | { readonly op: 'search'; readonly query: JsonObject; readonly is: string }
+  | { readonly op: 'search'; readonly query: Omit<SearchQuery, 'signal'>; readonly is: string }
   | { readonly op: 'tree'; readonly is: Digest | null }
 
 /** A run that outcomes are borrowed from. */

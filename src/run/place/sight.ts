@@ -1,6 +1,6 @@
 import { type Digest, digestOf, sha256 } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
-import type { Json, JsonObject } from '../../base/json.ts'
+import type { Json } from '../../base/json.ts'
 import type { Sandbox, SandboxFiles, SearchQuery } from '../../sandbox/spec.ts'
 import type { Seen } from '../entry.ts'
 
@@ -77,7 +77,7 @@ export class Sight {
 type Look =
   | { readonly op: 'read'; readonly path: string; readonly start?: number; readonly end?: number }
   | { readonly op: 'stat' | 'list'; readonly path: string }
-  | { readonly op: 'search'; readonly query: JsonObject }
+  | { readonly op: 'search'; readonly query: Omit<SearchQuery, 'signal'> }
 
 /** Whether everything that was seen is still so. `tree` tells of all files, when it is asked. */
 export async function stillSeen(
@@ -106,7 +106,7 @@ async function again(look: Exclude<Seen, { readonly op: 'tree' }>, files: Sandbo
       case 'list':
         return described(look.op, await files.list(look.path))
       case 'search':
-        return described(look.op, await files.search(look.query as unknown as SearchQuery))
+        return described(look.op, await files.search(look.query))
     }
   } catch (error) {
     return refused(error)
@@ -125,6 +125,6 @@ function refused(error: unknown): string {
   return error instanceof RathError ? `refused: ${error.code}` : 'refused'
 }
 
-function plainQuery({ signal: _, ...query }: SearchQuery): JsonObject {
+function plainQuery({ signal: _, ...query }: SearchQuery): Omit<SearchQuery, 'signal'> {
   return JSON.parse(JSON.stringify(query))
 }
