@@ -86,7 +86,7 @@ export async function remoteCopy(
 
 /** A copy for a branch that the backend makes of the place itself, whatever else is in it. */
 export async function nativeFork(parent: Place, came: Came, workspaces: Workspaces): Promise<Place> {
-  const [forked] = (await parent.sandbox.fork?.(1)) as readonly [Sandbox]
+  const [forked] = ((await parent.sandbox.fork?.(1)) ?? []) as readonly [Sandbox]
   return orClosed(forked, async () => placeOf(forked, await filesOf(forked, workspaces), came))
 }
 
