@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Agent, createRuntime, Session } from 'openrath'
-import { dossierOf } from 'openrath/evidence'
+import { dossierOf, writeBundle } from 'openrath/evidence'
 import { openStore, type Store } from 'openrath/store'
 import { appends, postgresBed, sqliteBed } from './appends.ts'
 import { build, said, short, turn } from './chunks.ts'
@@ -176,7 +176,14 @@ async function listing(report: Report, folder: string): Promise<void> {
 const views = [
   ['graph', (store, run) => createRuntime({ store }).graph(run)],
   ['dossier', (store, run) => dossierOf(store, run)],
+  ['bundle', (store, run) => linesOf(writeBundle(store, { runs: [run] }))],
 ] as const satisfies readonly (readonly [string, (store: Store, run: string) => Promise<unknown>])[]
+
+async function linesOf(lines: AsyncIterable<string>): Promise<number> {
+  let count = 0
+  for await (const _ of lines) count++
+  return count
+}
 
 /** Reads a run of one answer twenty times. */
 async function viewOf(

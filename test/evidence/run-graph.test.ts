@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { writeBundle } from '../../src/evidence/bundle/write.ts'
 import { dossierOf } from '../../src/evidence/dossier/dossier-of.ts'
 import { Agent } from '../../src/flow/agent.ts'
 import { Parallel, Sequential } from '../../src/flow/containers.ts'
@@ -178,7 +179,7 @@ test('what was begun before the first effect is there, and what came of the resu
   expect(await edgesOf(store, id)).toEqual({ create: [], early: ['create'], append: ['create'] })
 })
 
-test('the graph and the dossier of a run look for sessions by what they came from, whatever else the store holds', async () => {
+test('the graph, the dossier and the bundle of a run look for sessions by what they came from, whatever else the store holds', async () => {
   await using made = await runOf(new Review())
   const { store, run, result } = made
   for (let i = 0; i < 20; i++) await store.sessions.put(Session.fromUserMessage(`other ${i}`))
@@ -195,6 +196,16 @@ test('the graph and the dossier of a run look for sessions by what they came fro
   await dossierOf(watched, run)
   expect(filters).toEqual([])
   await graphOf(watched, result.id)
+  const at = 1
+  const bundle = await textOf(writeBundle(watched, { runs: [run], at }))
+  // With sessions named, all of the store is looked at.
+  expect(bundle).toBe(await textOf(writeBundle(store, { runs: [run], sessions: [], at })))
   expect(filters.length).toBeGreaterThan(0)
   for (const filter of filters) expect(filter).toMatchObject({ parent: expect.any(String) })
 })
+
+async function textOf(lines: AsyncIterable<string>): Promise<string> {
+  let text = ''
+  for await (const line of lines) text += line
+  return text
+}

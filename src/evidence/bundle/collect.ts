@@ -1,7 +1,7 @@
 import type { Digest } from '../../base/digest.ts'
 import { RathError, show } from '../../base/errors.ts'
 import { sessionsMade } from '../../run/entry.ts'
-import { rowOf, sessionsInside } from '../../run/graph/rows.ts'
+import { rowOf, rowsOf, sessionsInside } from '../../run/graph/rows.ts'
 import { backwards } from '../../session/chain.ts'
 import { sessionGraph } from '../../session/graph.ts'
 import { namedBy } from '../../session/lineage.ts'
@@ -29,9 +29,12 @@ export interface Collected {
 
 /** The rows of the sessions that belong in a bundle: all of the store when no session and no run is named. */
 export async function collectRows(store: Store, content: BundleContent): Promise<Collected> {
-  const rows = new Map<string, SessionRow>()
-  for await (const row of allRows(store)) rows.set(row.id, row)
   const named = await namedSessions(store, content)
+  const rows = new Map<string, SessionRow>()
+  for await (const row of named && (await isListed(store, content))
+    ? connected(named, store)
+    : rowsOf(store, {}))
+    rows.set(row.id, row)
   const found = named === undefined ? [...rows.keys()] : await reach(named, rows, store, content.with)
   const { wanted, lost } = await withInside(found, rows, store)
   const parents = wanted.flatMap(id => rows.get(id)?.lineage.parents ?? [])
@@ -74,13 +77,29 @@ export function promptsOf(session: Session): Digest[] {
   return [...new Set(prompts)]
 }
 
-async function* allRows(store: Store): AsyncGenerator<SessionRow> {
-  let cursor: string | undefined
-  do {
-    const page = await store.sessions.list({ limit: 1000, ...(cursor !== undefined && { cursor }) })
-    yield* page.rows
-    cursor = page.cursor
-  } while (cursor !== undefined)
+/** Whether only runs are named that say what they made. For others, sessions that no lineage connects are looked for in all of the store. */
+async function isListed(store: Store, { sessions, runs = [] }: BundleContent): Promise<boolean> {
+  if (sessions !== undefined) return false
+  const journals = await Promise.all(runs.map(id => store.runs.journal(id)))
+  return journals.every(journal => sessionsMade(journal).size > 0)
+}
+
+/** Whatever lineage leads to from these, in both directions and through sessions that were not kept, and what was made inside it. */
+async function* connected(named: readonly string[], store: Store): AsyncGenerator<SessionRow> {
+  const ids = new Set(named)
+  const seen = new Set<Digest>()
+  for (const id of ids) {
+    for await (const child of rowsOf(store, { parent: id })) ids.add(child.id)
+    const row = await rowOf(store, id)
+    if (row === undefined) continue
+    yield row
+    for (const parent of namedBy(row.lineage)) ids.add(parent)
+    for (const chunk of backwards(valueFrom(await store.sessions.get(id)).tip)) {
+      if (seen.has(chunk.id)) break
+      seen.add(chunk.id)
+      for (const inside of sessionsInside(chunk)) ids.add(inside)
+    }
+  }
 }
 
 async function namedSessions(store: Store, content: BundleContent): Promise<string[] | undefined> {
