@@ -34,7 +34,7 @@ test.runIf(process.platform === 'linux')('a worker leaves the environment of its
   const said = run(`
       import { Worker } from 'node:worker_threads'
       import { once } from 'node:events'
-      const worker = new Worker('import(' + JSON.stringify(${source('base/own-environment.ts')}) + ').then(({ hideEnvironment }) => hideEnvironment())', { eval: true })
+      const worker = new Worker('import(' + JSON.stringify(${source('base/programs.ts')}) + ').then(({ startGiven }) => startGiven(process.execPath, ["--version"], { env: {} }))', { eval: true })
       await once(worker, 'exit')
       console.log(process.env.SHOP_API_KEY)
     `)

@@ -62,7 +62,7 @@ function startService(base: string, socket: string): ChildProcess {
   // The usual limits of Podman are higher than a machine without CAP_SYS_RESOURCE lets them be.
   const limits = '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]\n'
   // Two processes wait behind every command until its exit code is no longer asked for, five minutes by default.
-  const delay = '[engine]\nexit_command_delay = 10\n'
+  const delay = '[engine]\nexit_command_delay = 30\n'
   writeFileSync(join(base, 'containers.conf'), limits + delay)
   const places = [
     '--root',

@@ -15,7 +15,7 @@ export interface ExecRequest {
 }
 
 /** How long the engine may take to know that a command has ended whose output has. */
-const patience = 10_000
+const patience = 60_000
 
 /** Starts a program in a container. */
 export async function startExec(

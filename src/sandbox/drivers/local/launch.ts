@@ -31,18 +31,24 @@ export function launchLocal(
     // The number is still known to be free: the process was collected in this very turn.
     end: () => endTree({ mark, since, leader: child.pid }),
     failure: (exitCode, stderr) =>
-      enter === undefined || exitCode !== notStarted ? undefined : notFound(argv[0], stderr),
+      enter === undefined || !notStarted.includes(exitCode) ? undefined : startFailure(argv[0], stderr),
   }
 }
 
 /** A way into another mount namespace ends at its root; from there the program's folder is one step, and the program the next. */
 const goAndRun = 'cd -- "$0" && exec "$@"'
-const notStarted = 127
+/** Not found, and found where this user may not look or may not run it. */
+const notStarted: readonly (number | null)[] = [127, 126]
 
-function notFound(program: string, stderr: Uint8Array): RathError | undefined {
+function startFailure(program: string, stderr: Uint8Array): RathError | undefined {
   const said = new TextDecoder().decode(stderr)
-  if (!/^\S+ (?:line )?\d+: exec: .*: not found\s*$/.test(said)) return undefined
-  return new RathError('sandbox-failed', `${show(program)} could not be started: there is no such program.`, {
-    data: { program, code: 'ENOENT' },
+  const [, why] = /^\S+ (?:line )?\d+: exec: .*: (not found|Permission denied)\s*$/.exec(said) ?? []
+  if (why === undefined) return undefined
+  const isMissing = why === 'not found'
+  const reason = isMissing
+    ? 'there is no such program'
+    : 'a folder of its PATH, or the program, is not for this user'
+  return new RathError('sandbox-failed', `${show(program)} could not be started: ${reason}.`, {
+    data: { program, code: isMissing ? 'ENOENT' : 'EACCES' },
   })
 }
