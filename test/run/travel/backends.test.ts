@@ -207,3 +207,34 @@ describe('from one backend to another', () => {
     },
   )
 })
+
+it('a folder of this machine in a container keeps its files, and branches work in containers without it', {
+  timeout: 240_000,
+}, async context => {
+  const runtime = await runtimeWith('docker', context)
+  const project = join(folder.path, 'project')
+  mkdirSync(project)
+  writeFileSync(join(project, 'given.txt'), 'given\n')
+  const start = Session.fromUserMessage('go').to('docker', {
+    image: (podman as Engine).busybox,
+    path: project,
+  })
+  const base = await runtime.run(worker('base', [runs('cat given.txt > base.txt')]), start)
+  const branch = await runtime.run(
+    worker('branch', [runs('echo branch > branch.txt; rm given.txt')]),
+    base.fork(),
+  )
+  expect(
+    readdirSync(project)
+      .filter(name => name !== '.openrath')
+      .sort(),
+  ).toEqual(['base.txt', 'given.txt'])
+  expect(await filesOf(runtime, branch)).toEqual({ 'base.txt': 'given\n', 'branch.txt': 'branch\n' })
+  const merged = await base.merge(branch)
+  expect(
+    readdirSync(project)
+      .filter(name => name !== '.openrath')
+      .sort(),
+  ).toEqual(['base.txt', 'branch.txt'])
+  expect(await filesOf(runtime, merged)).toEqual({ 'base.txt': 'given\n', 'branch.txt': 'branch\n' })
+})
