@@ -207,12 +207,14 @@ async function time<A>(
   return nanoseconds / task.operations / repeats
 }
 
-function processorTime(): number {
-  const { user, system } = process.cpuUsage()
-  return (user + system) * 1000
-}
 
 const neverReturned = Symbol('never returned')
+
+/** Nanoseconds that this process has used so far. */
+export function processorTime(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) * 1e3
+}
 
 function heapPerOperation({ make, count }: Maker): number {
   const kept: unknown[] = new Array(count).fill(undefined)
@@ -264,8 +266,16 @@ function quantile(sorted: readonly number[], q: number): number {
 
 /** Of total time against size: time per operation grows with one power less. */
 function slope(sizes: readonly number[], perOperation: readonly number[]): number {
+  return exponent(
+    sizes,
+    perOperation.map((value, i) => value * (sizes[i] as number)),
+  )
+}
+
+/** The power of the size that a total grows with. */
+export function exponent(sizes: readonly number[], totals: readonly number[]): number {
   const x = sizes.map(Math.log)
-  const y = perOperation.map((value, i) => Math.log(value * (sizes[i] as number)))
+  const y = totals.map(Math.log)
   const meanX = x.reduce((sum, value) => sum + value, 0) / x.length
   const meanY = y.reduce((sum, value) => sum + value, 0) / y.length
   let above = 0

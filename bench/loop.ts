@@ -1,8 +1,24 @@
+import { spawnSync } from 'node:child_process'
 import { hash } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { generateText, jsonSchema, tool as sdkTool, stepCountIs, streamText } from 'ai'
-import { Agent, type ChunkInput, configure, createRuntime, type Runtime, Session, tool } from 'openrath'
+import { Agent, configure, createRuntime, type Runtime, type Session, tool } from 'openrath'
 import { openStore } from 'openrath/store'
-import { type Bench, compareTime, type Line, ratioAtMost, type Task } from './harness.ts'
+import {
+  type Bench,
+  compareTime,
+  judge,
+  type Line,
+  ratioAtMost,
+  spread,
+  type Target,
+  type Task,
+  valueBelow,
+} from './harness.ts'
+import { historyOf, sdkMessages } from './support/history.ts'
+import type { InProcess } from './support/in-process.ts'
 import { manyDeltas, zeroLatency } from './support/zero-latency.ts'
 
 type Report = (line: Line) => void
@@ -19,6 +35,13 @@ const add = tool({
   effect: 'pure',
   run: ({ a, b }: { a: number; b: number }) => a + b,
 })
+/** As tools are by default: nobody knows what else it changes, so its intent is on the disk before it runs. */
+const anywhere = tool({
+  name: 'add',
+  description: 'Adds.',
+  input: parameters,
+  run: ({ a, b }: { a: number; b: number }) => a + b,
+})
 const sdkAdd = sdkTool({
   description: 'Adds.',
   inputSchema: jsonSchema<{ a: number; b: number }>(parameters),
@@ -27,32 +50,37 @@ const sdkAdd = sdkTool({
 
 /**
  * A round is one model answer with one tool call. Every loop gets the same AI SDK model object, which answers at once, and the
- * same tool. Ours records every chunk with its digest in a memory store; the others record nothing.
+ * same tool. Ours records every chunk with its digest; the others record nothing. Processor time.
  */
 export const bench: Bench = async report => {
   configure({ store: await openStore('memory:') })
   await rounds(report)
+  await stored(report)
+  await inProcesses(report)
   await fanOut(report)
   await deltas(report)
 }
 
+const clock = { clock: 'processor' } as const
+
 async function rounds(report: Report): Promise<void> {
   const many = 20
-  for (const [history, times] of [
-    [10, 40],
-    [1_000, 10],
-    [10_000, 2],
+  for (const [history, times, target] of [
+    [10, 40, 0.6],
+    [1_000, 10, undefined],
+    [10_000, 2, 0.3],
   ] as const) {
     const past = historyOf(history)
     // Both compile for long: what a process pays that has run for a while is measured.
     const options = {
+      ...clock,
       rounds: 7,
       warmUps: history === 10 ? 20 : 3,
-      ...(history === 10 && { target: ratioAtMost(1 / 8) }),
+      ...(target && { target: ratioAtMost(target) }),
     }
     report(
       await compareTime(
-        `tool round, history of ${history} chunks`,
+        `tool round, history of ${history.toLocaleString('en')} chunks`,
         ourRounds(past, many, times),
         sdkRounds(past, many, times),
         options,
@@ -64,7 +92,7 @@ async function rounds(report: Report): Promise<void> {
           '… beside the record alone, written by hand',
           ourRounds(past, many, times),
           recordRounds(many, times),
-          { rounds: 5 },
+          { ...clock, rounds: 5 },
         ),
       )
     if (history === 10) await withKeys(report, past, many, times)
@@ -73,12 +101,80 @@ async function rounds(report: Report): Promise<void> {
         `… beside the hand-written floor`,
         ourRounds(past, many, times),
         floorRounds(past, many, times),
-        {
-          rounds: 5,
-        },
+        { ...clock, rounds: 5 },
       ),
     )
   }
+}
+
+/** Rounds that survive: `ai` has nothing to set against them but what it takes without a record. */
+async function stored(report: Report): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'openrath-bench-'))
+  const past = historyOf(10)
+  const many = 20
+  try {
+    for (const [durability, limit, times] of [
+      ['normal', 350e3, 10],
+      ['full', 450e3, 4],
+    ] as const) {
+      await using store = await openStore(`sqlite:${join(folder, `${durability}.db`)}`, { durability })
+      await using runtime = createRuntime({ store })
+      const options = { ...clock, rounds: 7, warmUps: 5 }
+      report(
+        await compareTime(
+          `tool round, SQLite, ${durability}`,
+          ourRounds(past, many, times, runtime),
+          sdkRounds(past, many, times),
+          { ...options, target: valueBelow(limit) },
+        ),
+      )
+      const external = { ...ourRounds(past, many, times, runtime, anywhere), name: 'external' }
+      const pure = { ...ourRounds(past, many, times, runtime), name: 'pure' }
+      report(await compareTime('… of a tool with the default effect, `external`', external, pure, options))
+      // Only this clock sees the disk.
+      if (durability === 'full')
+        report(await compareTime('…, in wall time', external, pure, { rounds: 5, warmUps: 1 }))
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** What only a process of its own can show: code that nothing has run before, and how much memory it takes at most. */
+async function inProcesses(report: Report): Promise<void> {
+  const sides = ['openrath', 'ai'] as const
+  const first = { openrath: [] as InProcess[], ai: [] as InProcess[] }
+  for (let round = 0; round < 5; round++)
+    for (const side of round % 2 ? [...sides].reverse() : sides) first[side].push(apart(side))
+  const line = (
+    what: string,
+    of: (result: InProcess) => number,
+    unit: 'ns' | 'bytes',
+    target?: Target,
+  ): Line => {
+    const [ours, theirs] = sides.map(side => first[side].map(of)) as [number[], number[]]
+    return judge(
+      {
+        what,
+        ours: { value: spread(ours).median, unit, name: 'openrath' },
+        baseline: { value: spread(theirs).median, unit, name: 'ai generateText' },
+        ratio: spread(ours.map((value, i) => value / (theirs[i] as number))),
+      },
+      target,
+    )
+  }
+  report(line('the first 100 rounds of a process, per round', ({ first }) => first, 'ns', ratioAtMost(0.5)))
+  report(
+    line('memory that 1,000 agents under way take, at most', ({ peak }) => peak, 'bytes', ratioAtMost(0.5)),
+  )
+  report(line('… of it in live objects, when all have answered once', ({ live }) => live, 'bytes'))
+}
+
+function apart(side: 'openrath' | 'ai'): InProcess {
+  const file = join(import.meta.dirname, 'support/in-process.ts')
+  const { stdout, stderr } = spawnSync(process.execPath, ['--expose-gc', file, side], { encoding: 'utf8' })
+  if (stdout === '') throw new Error(`the process of ${side} ended without a result: ${stderr}`)
+  return JSON.parse(stdout) as InProcess
 }
 
 /** Whoever has keys in the environment has them looked for in everything that is written. */
@@ -92,15 +188,15 @@ async function withKeys(report: Report, past: Session, many: number, times: numb
       '… with three keys to keep out',
       { ...ourRounds(past, many, times, runtime), name: 'openrath, with keys' },
       ourRounds(past, many, times),
-      { rounds: 5, warmUps: 10 },
+      { ...clock, rounds: 5, warmUps: 10 },
     ),
   )
 }
 
-function ourRounds(past: Session, many: number, times: number, runtime?: Runtime): Task {
+function ourRounds(past: Session, many: number, times: number, runtime?: Runtime, using = add): Task {
   const agent = new Agent('Be brief.', {
     model: zeroLatency(many),
-    tools: [add],
+    tools: [using],
     builtins: false,
     maxRounds: many + 1,
   })
@@ -238,7 +334,7 @@ async function fanOut(report: Report): Promise<void> {
             ),
           ),
       },
-      { rounds: 3, warmUps: 1, target: ratioAtMost(1 / 8) },
+      { ...clock, rounds: 5, warmUps: 3, target: ratioAtMost(0.5) },
     ),
   )
 }
@@ -274,25 +370,15 @@ async function deltas(report: Report): Promise<void> {
       while (!(await reader.read()).done);
     },
   }
-  report(await compareTime('a streamed delta', ours, sdk, { rounds: 5, warmUps: 2 }))
-  report(await compareTime('… beside the stream alone', ours, bare, { rounds: 5, warmUps: 2 }))
-}
-
-function historyOf(chunks: number): Session {
-  const turns: ChunkInput[] = []
-  for (let i = 1; i < chunks; i++) {
-    turns.push(i % 2 ? { kind: 'assistant', text: `Answer ${i}.` } : { kind: 'user', text: `Question ${i}?` })
-  }
-  return Session.fromUserMessage('Question 0?')
-    .append(...turns)
-    .user('go')
-}
-
-function sdkMessages(past: Session): { role: 'user' | 'assistant'; content: string }[] {
-  return past.chunks.map(chunk => ({
-    role: chunk.kind === 'assistant' ? 'assistant' : 'user',
-    content: chunk.text,
-  }))
+  report(
+    await compareTime('a streamed delta', ours, sdk, {
+      ...clock,
+      rounds: 5,
+      warmUps: 2,
+      target: ratioAtMost(0.1),
+    }),
+  )
+  report(await compareTime('… beside the stream alone', ours, bare, { ...clock, rounds: 5, warmUps: 2 }))
 }
 
 type Prompt = Parameters<ReturnType<typeof zeroLatency>['doGenerate']>[0]['prompt']

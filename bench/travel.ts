@@ -71,9 +71,7 @@ async function look(
   objects: ObjectStore,
   report: Report,
 ): Promise<void> {
-  const sandbox = await backend.open(undefined)
-  // Removing so many files may take a stand-in longer than a client waits.
-  using _ = { [Symbol.dispose]: () => void sandbox.close().catch(() => {}) }
+  await using sandbox = await backend.open(undefined)
   const made = await sandbox.exec(makeFiles).result
   if (made.exitCode !== 0) throw new Error(new TextDecoder().decode(made.stderr))
   const workspace = await workspaceOf(sandbox, objects)
