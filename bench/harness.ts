@@ -207,7 +207,6 @@ async function time<A>(
   return nanoseconds / task.operations / repeats
 }
 
-
 const neverReturned = Symbol('never returned')
 
 /** Nanoseconds that this process has used so far. */

@@ -12,7 +12,6 @@ export type {
   JournalEntry,
   NewEntry,
   NewRun,
-  PutOptions,
   Redact,
   RunChange,
   RunFilter,

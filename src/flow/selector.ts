@@ -65,6 +65,8 @@ export interface Selector {
 export class Selector extends ModelPart {
   override model: ResolvedModel
   readonly instruction: string
+  /** The same object in every request, so that a model driver can keep what it made of it. */
+  readonly #instructions: Message
   readonly limit: number
   readonly #retry: RetryOptions | undefined
 
@@ -76,6 +78,7 @@ export class Selector extends ModelPart {
     }
     this.model = resolveLater(model ?? provider)
     this.instruction = instruction
+    this.#instructions = { role: 'system', content: [{ type: 'text', text: instruction }] }
     this.limit = limit
     this.#retry = retry
   }
@@ -121,7 +124,7 @@ export class Selector extends ModelPart {
       if (spent) return this.#stop(recorder, context, candidates, spent, usage)
       const asked = question(candidates, said)
       const messages: Message[] = [
-        { role: 'system', content: [{ type: 'text', text: this.instruction }] },
+        this.#instructions,
         ...history,
         { role: 'user', content: [{ type: 'text', text: asked }] },
       ]

@@ -10,8 +10,6 @@ import { createRedactor, type Redactor } from '../store/redact.ts'
 import type { GcOptions, GcReport, RunStore, Store, StoreOptions } from '../store/spec.ts'
 import { type ApprovalAnswer, decideApproval, openApprovals } from './approve/decide.ts'
 import { openReviews, type Reviewed, reviewEffect, type Unfinished } from './approve/review.ts'
-import type { SessionInput } from './call.ts'
-import { Conversation } from './conversation.ts'
 import { graphOf } from './graph/graph.ts'
 import { usualLease } from './journal.ts'
 import { Memories, type MemoriesOptions } from './memory/memories.ts'
@@ -60,13 +58,11 @@ export interface Runtime extends AsyncDisposable {
    */
   checkout(session: Session, folder?: string): Promise<string | undefined>
   /** Calls a layer in this runtime and not in the default one. */
-  run<Options, Result, Input = SessionInput>(
-    layer: (input: Input, options: Options) => Result,
-    input: NoInfer<Input>,
+  run<Options, Result>(
+    layer: (session: Session, options: Options) => Result,
+    session: Session,
     options?: Options & RunOptions,
   ): Result
-  /** One name for a user's conversation over many turns, with a check that nobody else wrote. */
-  conversation(name: string): Conversation
   /**
    * Goes on with a run that was cut off, failed, was cancelled or waits. What is on record is not done again. Without a workflow, the one
    * that the run says it is. It goes on in the folder that it began in and is refused elsewhere, with `workspace-elsewhere`, unless `movedTo`
@@ -209,10 +205,6 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
       const setup = begun && { [runSetup]: newRun({ id, reuse, module }, open) }
       return layer(session, { ...rest, ...setup, runtime } as never)
     },
-    conversation: name =>
-      new Conversation(name, runtime.sessions, (layer, input, callOptions) =>
-        layer(input, { ...callOptions, runtime }),
-      ),
     async resume(id, workflow, callOptions) {
       const given = { ...callOptions, runtime } as object
       return withFiles(
@@ -258,11 +250,6 @@ export function defaultRuntime(): Runtime {
   return standard
 }
 
-/** A conversation by its name, in the default runtime. */
-export function conversation(name: string): Conversation {
-  return defaultRuntime().conversation(name)
-}
-
 /** Replaces the default runtime; calls under way keep the one they started with. */
 export function configure(options: RuntimeOptions): Runtime {
   standard = createRuntime(options)
@@ -296,7 +283,7 @@ function lazySessions(open: () => Promise<Store>, files: SessionFiles): Store['s
     chunks: async (name, from) => (await sessions()).chunks(name, from),
     list: async filter => (await sessions()).list(filter),
     search: async (query, options) => (await sessions()).search(query, options),
-    tag: async (name, tag, options) => (await sessions()).tag(name, tag, options),
+    tag: async (name, tag) => (await sessions()).tag(name, tag),
     untag: async tag => (await sessions()).untag(tag),
     delete: async name => (await sessions()).delete(name),
     subscribe(listener, options) {

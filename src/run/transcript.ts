@@ -68,15 +68,33 @@ export function transcriptOf(chunks: readonly Chunk[]): string[] {
 
 /** Messages for a request that describes no tools: what was called and came back is told, and reasoning is left out. */
 export function withoutCalls(messages: readonly Message[]): Message[] {
-  return messages.flatMap((message): Message[] => {
-    if (message.role === 'tool') return [{ role: 'user', content: [{ type: 'text', text: told(message) }] }]
-    if (message.role !== 'assistant') return [message]
-    const content = message.content.flatMap((part): AnswerPart[] => {
-      if (part.type === 'reasoning') return []
-      return part.type === 'tool-call' ? [{ type: 'text', text: toldPart(part) }] : [part]
-    })
-    return content.length > 0 ? [{ role: 'assistant', content }] : []
+  const shown: Message[] = []
+  for (const message of messages) {
+    const plain = message.role === 'tool' || message.role === 'assistant' ? plainOf(message) : message
+    if (plain) shown.push(plain)
+  }
+  return shown
+}
+
+/** What was made of a message is the same object the next time, as the message is; null where nothing is left of it. */
+const plainMessages = new WeakMap<Message, Message | null>()
+
+function plainOf(message: Extract<Message, { role: 'tool' | 'assistant' }>): Message | null {
+  let plain = plainMessages.get(message)
+  if (plain === undefined) {
+    plain = madePlain(message)
+    plainMessages.set(message, plain)
+  }
+  return plain
+}
+
+function madePlain(message: Extract<Message, { role: 'tool' | 'assistant' }>): Message | null {
+  if (message.role === 'tool') return { role: 'user', content: [{ type: 'text', text: told(message) }] }
+  const content = message.content.flatMap((part): AnswerPart[] => {
+    if (part.type === 'reasoning') return []
+    return part.type === 'tool-call' ? [{ type: 'text', text: toldPart(part) }] : [part]
   })
+  return content.length > 0 ? { role: 'assistant', content } : null
 }
 
 function told(message: Message): string {

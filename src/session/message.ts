@@ -94,11 +94,8 @@ export class MessageView {
 
   /** What a model would be shown now, behind `before`; a turn that is still open counts as it stands. */
   messages(before: readonly Message[] = []): Message[] {
-    return this.#log.messages(
-      this.#length,
-      before.concat(this.#system),
-      this.#turn ? this.#ended(this.#turn) : [],
-    )
+    const first = this.#system.length > 0 ? before.concat(this.#system) : before
+    return this.#log.messages(this.#length, first, this.#turn ? this.#ended(this.#turn) : [])
   }
 
   #instruct(content: readonly Part[]): void {
@@ -205,6 +202,7 @@ class MessageLog {
   }
 
   messages(length: number, before: readonly Message[], after: readonly Message[]): Message[] {
+    if (!this.#base && length === this.end) return before.concat(this.#messages, after)
     const pieces = this.#logs(length).map(({ log, until }) =>
       until === log.end ? log.#messages : log.#messages.slice(0, until - log.#start),
     )

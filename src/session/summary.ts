@@ -6,7 +6,7 @@ import { identityOf } from './identity.ts'
 import { type Message, MessageView } from './message.ts'
 
 /** For a replaced chunk, the summary that stands for it now; a summary may itself have been summarised since. */
-function summariesOf(
+export function summariesOf(
   compressions: readonly Chunk<'compress'>[],
 ): (chunk: Chunk) => Chunk<'compress'> | undefined {
   const summaryById = new Map<Digest, Chunk<'compress'>>()

@@ -1,8 +1,10 @@
 import { RathError, show } from '../../base/errors.ts'
 import { type Problem, refuse } from '../../base/json.ts'
 import type { FindOptions, Hit, MemoryFilter } from '../../memory/spec.ts'
-import type { Session } from '../../session/session.ts'
-import { standing } from '../../session/summary.ts'
+import { Along } from '../../session/along.ts'
+import type { Chunk } from '../../session/chunk.ts'
+import { type Session, valueFrom } from '../../session/session.ts'
+import { summariesOf } from '../../session/summary.ts'
 import { estimateText } from '../transcript.ts'
 
 /** What an agent recalls before it answers, and how the model is shown it. */
@@ -44,13 +46,30 @@ export function lastSaid(session: Session): string {
 
 /** Whether the model of this session is shown an entry already, as it reads now. What a summary has replaced it is not shown any more. */
 export function isShown(session: Session): (hit: Pick<Hit, 'id' | 'text'>) => boolean {
+  const recalls: Chunk<'memory'>[] = []
+  const compressions: Chunk<'compress'>[] = []
+  for (let last = recallsIn.at(valueFrom(session).tip); last; last = last.before) {
+    if (last.chunk.kind === 'memory') recalls.push(last.chunk)
+    else compressions.push(last.chunk)
+  }
+  const summaryOf = summariesOf(compressions.reverse())
   const shown = new Set<string>()
-  for (const chunk of standing(session.chunks)) {
-    if (chunk.kind !== 'memory' || !chunk.injected) continue
+  for (const chunk of recalls) {
+    if (summaryOf(chunk)) continue
     for (const hit of chunk.hits ?? []) if (hit.extras?.shown === true) shown.add(`${hit.id} ${hit.text}`)
   }
   return ({ id, text }) => shown.has(`${id} ${text}`)
 }
+
+/** What a model was shown of a memory, and the summaries that may stand for it now; the last first. */
+interface Recalls {
+  readonly chunk: Chunk<'memory' | 'compress'>
+  readonly before: Recalls | undefined
+}
+
+const recallsIn = new Along<Recalls | undefined>(undefined, (before, chunk) =>
+  chunk.kind === 'compress' || (chunk.kind === 'memory' && chunk.injected) ? { chunk, before } : before,
+)
 
 /** What the model is shown of hits, and which of them that are. */
 export interface Rendered {

@@ -1,7 +1,8 @@
 import { resolve } from 'node:path'
 import { RathError, show } from '../../base/errors.ts'
 import { isPlainObject, type Json, type Problem, refuse } from '../../base/json.ts'
-import type { Session } from '../../session/session.ts'
+import { Along } from '../../session/along.ts'
+import { type Session, valueFrom } from '../../session/session.ts'
 import { commandRefusal } from './command-rule.ts'
 import { matchesAny, matchesGlob, matchesValue, valuesAt } from './match.ts'
 import { type AskFiles, isInside, type PathFiles } from './path-root.ts'
@@ -208,19 +209,22 @@ async function hostFiles(folder: string): Promise<PathFiles> {
   return { folder: resolve(folder), realpath, readlink: path => readlink(path) }
 }
 
-/** Calls that ran, in the history and in the running turn. One that was refused did not run. */
+/** Calls that ran, in the history and in the running turn. */
 function countOf(tool: string | readonly string[], { session, before = [] }: PolicyContext): number {
   let count = before.filter(call => matchesAny(tool, call.tool)).length
-  for (const chunk of session.chunks) {
-    if (chunk.kind !== 'tool-result' || !matchesAny(tool, chunk.tool)) continue
-    const { outcome } = chunk
-    const isRefused =
-      outcome.kind === 'denied' ||
-      (outcome.kind === 'error' && /^(unknown-tool|invalid-arguments)$/.test(outcome.error))
-    if (!isRefused) count++
-  }
+  for (const [name, ran] of callsThatRan.at(valueFrom(session).tip)) if (matchesAny(tool, name)) count += ran
   return count
 }
+
+/** By tool. A call that was refused did not run. */
+const callsThatRan = new Along<ReadonlyMap<string, number>>(new Map(), (before, chunk) => {
+  if (chunk.kind !== 'tool-result') return before
+  const { tool, outcome } = chunk
+  const isRefused =
+    outcome.kind === 'denied' ||
+    (outcome.kind === 'error' && /^(unknown-tool|invalid-arguments)$/.test(outcome.error))
+  return isRefused ? before : new Map(before).set(tool, (before.get(tool) ?? 0) + 1)
+})
 
 function reasonOf(rule: CallRule): string | undefined {
   return typeof rule === 'string' ? undefined : rule.reason
