@@ -105,6 +105,7 @@ async function command({ name, backend, spec }: Place, report: Report): Promise<
   const ours: Task = { name, operations: 1, run: () => sandbox.exec(['true']).result }
   report(await compareTime('start and end of a command', ours, plain, { rounds: 21, warmUps: 3 }))
   if (spec !== undefined) return
+  if (name === 'isolated') await besideBubblewrap(backend, ours, report)
 
   const opening: Task<Sandbox[]> = {
     name,
@@ -122,6 +123,32 @@ async function command({ name, backend, spec }: Place, report: Report): Promise<
   const direct: Task = { name: 'readFile', operations: 1, run: () => readFile(join(here, 'file')) }
   report(await compareTime('a file read', reading, direct, few))
   rmSync(here, { recursive: true })
+}
+
+/** The first command of a sandbox and each further one, beside bubblewrap alone with as many namespaces and hardly a mount. */
+async function besideBubblewrap(backend: SandboxBackend, further: Task, report: Report): Promise<void> {
+  const links = ['bin', 'lib', 'lib64'].filter(at => existsSync(`/usr/${at}`))
+  const walls = [
+    ...['--unshare-all', '--ro-bind', '/usr', '/usr', '--proc', '/proc', '--dev', '/dev'],
+    ...links.flatMap(at => ['--symlink', `usr/${at}`, `/${at}`]),
+  ]
+  const bare: Task = {
+    name: 'bwrap',
+    operations: 1,
+    run: () => once(spawn('bwrap', [...walls, 'true'], { stdio: ['ignore', 'pipe', 'pipe'] }), 'close'),
+  }
+  const first: Task<Sandbox> = {
+    name: 'isolated',
+    operations: 1,
+    prepare: () => backend.open(undefined),
+    run: sandbox => sandbox.exec(['true']).result,
+    finish: sandbox => sandbox.close(),
+  }
+  const rounds = { rounds: 21, warmUps: 3 }
+  report(
+    await compareTime('the first command of a sandbox', first, bare, { ...rounds, target: valueBelow(20e6) }),
+  )
+  report(await compareTime('a further command', further, bare, { ...rounds, target: valueBelow(12e6) }))
 }
 
 /** What a file tool costs. */

@@ -80,8 +80,8 @@ function textOf(read: () => string): string {
   }
 }
 
-/** Undefined for one that is gone, or that has ended and waits for its parent to take notice, which in a container may be never. */
-function startOf(pid: number): string | undefined {
+/** When a process started, which tells it from a later one of its number. Undefined for one that is gone, or that has ended and waits for its parent to take notice, which in a container may be never. */
+export function startOf(pid: number): string | undefined {
   if (!platformOf().proc) return systemOutput('ps', ['-o', 'lstart=', '-p', String(pid)])?.trim() || undefined
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')

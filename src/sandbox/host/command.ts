@@ -1,6 +1,5 @@
-import type { ChildProcess } from 'node:child_process'
 import { stat } from 'node:fs/promises'
-import type { Readable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import { cancelledError, onAbort } from '../../base/abort.ts'
 import { RathError, show } from '../../base/errors.ts'
 import { OutputKeeper } from '../output.ts'
@@ -21,7 +20,7 @@ export interface CommandRoom {
   /** Throws once the sandbox is closed. */
   check(): void
   /** Starts a program and its arguments in a folder, with standard input and output as pipes. */
-  launch(argv: readonly [string, ...string[]], options: LaunchOptions): Launched
+  launch(argv: readonly [string, ...string[]], options: LaunchOptions): Launched | Promise<Launched>
 }
 
 export interface LaunchOptions {
@@ -29,11 +28,26 @@ export interface LaunchOptions {
   readonly cwd: string
   readonly env: Readonly<Record<string, string>>
   readonly hasInput: boolean
+  /** Aborts when the command is killed, for who takes a while to launch it. */
+  readonly signal?: AbortSignal
+}
+
+/** What is used of a `ChildProcess`. */
+export interface RunningChild {
+  readonly stdin: Writable | null
+  readonly stdout: Readable | null
+  readonly stderr: Readable | null
+  readonly exitCode: number | null
+  readonly signalCode: NodeJS.Signals | null
+  once(event: 'exit', listener: (exitCode: number | null, signal: NodeJS.Signals | null) => void): this
+  once(event: 'error', listener: (error: Error) => void): this
+  once(event: 'close', listener: () => void): this
+  emit(event: 'close'): boolean
 }
 
 /** A program under way, and what its backend knows about everything that it started. */
 export interface Launched {
-  readonly child: ChildProcess
+  readonly child: RunningChild
   /** Kills all of it, without waiting. May be called at any time. */
   kill(): void
   /** Called once the child has ended: kills what is left, and resolves when nothing is. */
@@ -52,8 +66,8 @@ export class HostCommand implements ExecHandle {
   readonly result: Promise<ExecResult>
   readonly #room: CommandRoom
   readonly #feed = new OutputFeed(() => this.#flow(true))
+  readonly #killing = new AbortController()
   #launched: Launched | undefined
-  #isKilled = false
 
   constructor(command: string | readonly string[], options: ExecOptions, room: CommandRoom) {
     this.#room = room
@@ -66,12 +80,16 @@ export class HostCommand implements ExecHandle {
   }
 
   kill(): void {
-    this.#isKilled = true
+    this.#killing.abort()
     this.#launched?.kill()
   }
 
   [Symbol.asyncIterator](): AsyncIterator<ExecOutput> {
     return this.#feed[Symbol.asyncIterator]()
+  }
+
+  get #isKilled(): boolean {
+    return this.#killing.signal.aborted
   }
 
   get #isRunning(): boolean {
@@ -90,21 +108,27 @@ export class HostCommand implements ExecHandle {
     let timedOut = false
     let ended: Ended = { exitCode: null, signal: 'SIGKILL' }
     if (!this.#isKilled) {
-      const { child } = this.#start(command, cwd, options)
-      for (const stream of ['stdout', 'stderr'] as const) {
-        child[stream]?.on('data', (data: Buffer) => {
-          kept[stream].add(data)
-          if (!this.#feed.push({ stream, data })) this.#flow(false)
-        })
-      }
       const stop = () => {
         // It may have ended in time, and only its leftovers be there still.
-        if (this.#isRunning) timedOut = true
+        if (this.#launched === undefined || this.#isRunning) timedOut = true
         this.kill()
       }
       const timer = timeout === undefined ? undefined : setTimeout(stop, timeout)
       using _ = signal ? onAbort(signal, () => this.kill()) : { [Symbol.dispose]() {} }
-      ended = await this.#end(child, command).finally(() => clearTimeout(timer))
+      try {
+        const child = await this.#start(command, cwd, options)
+        if (child !== undefined) {
+          for (const stream of ['stdout', 'stderr'] as const) {
+            child[stream]?.on('data', (data: Buffer) => {
+              kept[stream].add(data)
+              if (!this.#feed.push({ stream, data })) this.#flow(false)
+            })
+          }
+          ended = await this.#end(child, command)
+        }
+      } finally {
+        clearTimeout(timer)
+      }
       const failure = this.#isKilled
         ? undefined
         : this.#launched?.failure?.(ended.exitCode, kept.stderr.bytes())
@@ -127,21 +151,31 @@ export class HostCommand implements ExecHandle {
     }
   }
 
-  #start(command: string | readonly string[], cwd: string, { env = {}, stdin }: ExecOptions): Launched {
+  /** Undefined when it was killed before it began. */
+  async #start(
+    command: string | readonly string[],
+    cwd: string,
+    { env = {}, stdin }: ExecOptions,
+  ): Promise<RunningChild | undefined> {
     const argv = typeof command === 'string' ? ['/bin/sh', '-c', command] : command
     try {
       const hasInput = stdin !== undefined
-      const launched = this.#room.launch(argv as [string, ...string[]], { cwd, env, hasInput })
+      const options = { cwd, env, hasInput, signal: this.#killing.signal }
+      const launching = this.#room.launch(argv as [string, ...string[]], options)
+      // A child process says in the next turn that it could not be started, and somebody has to listen by then.
+      const launched = launching instanceof Promise ? await launching : launching
       this.#launched = launched
+      if (this.#isKilled) launched.kill()
       // A command that does not read its input is no failure.
       launched.child.stdin?.on('error', () => {}).end(stdin)
-      return launched
+      return launched.child
     } catch (error) {
+      if (this.#isKilled) return undefined
       throw startError(error, program(command))
     }
   }
 
-  async #end(child: ChildProcess, command: string | readonly string[]): Promise<Ended> {
+  async #end(child: RunningChild, command: string | readonly string[]): Promise<Ended> {
     const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
     const ended = await new Promise<Ended>((resolve, reject) => {
       child.once('error', error => reject(startError(error, program(command))))
@@ -195,7 +229,7 @@ function program(command: string | readonly string[]): string {
 }
 
 /** What the system said when a program could not be started. */
-function startError(error: unknown, program: string): RathError {
+export function startError(error: unknown, program: string): RathError {
   if (error instanceof RathError) return error
   const { code = 'unknown', message } = error as NodeJS.ErrnoException
   const why =

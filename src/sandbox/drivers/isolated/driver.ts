@@ -176,7 +176,7 @@ class IsolatedSandbox implements Sandbox {
     checkCommand(command, { env })
     const cwd = await this.#place.paths.resolve('.')
     this.#check()
-    const launched = this.#place.launch(command as [string, ...string[]], { cwd, env, hasInput: true })
+    const launched = this.#place.start(command as [string, ...string[]], { cwd, env, hasInput: true })
     this.#programs.add(launched)
     launched.child.once('close', () => {
       this.#programs.delete(launched)
@@ -199,7 +199,9 @@ class IsolatedSandbox implements Sandbox {
     const running = [...this.#running]
     for (const command of running) command.kill()
     const programs = [...this.#programs]
-    const ends = programs.map(({ child }) => new Promise(resolve => child.once('close', resolve)))
+    const ends = programs.map(
+      ({ child }) => new Promise<void>(resolve => child.once('close', () => resolve())),
+    )
     for (const program of programs) program.kill()
     await Promise.allSettled([...running.map(command => command.result), ...ends])
     await this.#place.close()

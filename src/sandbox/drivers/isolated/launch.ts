@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import type { Duplex } from 'node:stream'
 import { RathError, show } from '../../../base/errors.ts'
 import { startSystem } from '../../../base/programs.ts'
@@ -17,18 +18,16 @@ export interface Isolation {
   readonly inside: readonly string[]
 }
 
-/** Starts a program behind walls. bubblewrap stays as the parent of its process number 1, with which everything inside ends. */
+/** Starts a program behind walls as a child of this process, for one that stays. bubblewrap stays as the parent of its process number 1, with which everything inside ends. */
 export function launchIsolated(
   argv: readonly [string, ...string[]],
   hasInput: boolean,
   { before, env, bwrap, options, filter, inside }: Isolation,
-): WatchedCommand {
+): WatchedCommand & { readonly child: ChildProcess } {
   const [first, ...rest] = [
     ...before,
     ...[bwrap, '--args', '3', '--seccomp', '4', '--json-status-fd', '5', '--'],
-    ...inside,
-    ...['/bin/sh', '-c', checkAndRun],
-    ...argv,
+    ...insideCommand(argv, inside),
   ]
   const given = hasInput ? 'pipe' : 'ignore'
   using files = withoutInherited([given, 'pipe', 'pipe', 'pipe', 'pipe', 'pipe', 'pipe'])
@@ -67,27 +66,27 @@ export function launchIsolated(
     },
     end: async () => {},
     failure(exitCode, stderr) {
-      const said = new TextDecoder().decode(stderr).trim()
-      if (!status.includes('"exit-code"')) {
-        return new RathError(
-          'sandbox-failed',
-          `The command was not started: ${said || 'no reason was given'}`,
-          {
-            data: { exitCode },
-          },
-        )
-      }
-      if (!isMissing) return undefined
-      const [program] = argv
-      return new RathError(
-        'sandbox-failed',
-        `${show(program)} could not be started: there is no such program.`,
-        {
-          data: { program, code: 'ENOENT' },
-        },
-      )
+      if (!status.includes('"exit-code"'))
+        return notStarted(new TextDecoder().decode(stderr).trim(), exitCode)
+      return isMissing ? notFound(argv[0]) : undefined
     },
   }
+}
+
+/** What bubblewrap runs. */
+export function insideCommand(argv: readonly string[], inside: readonly string[]): string[] {
+  return [...inside, '/bin/sh', '-c', checkAndRun, ...argv]
+}
+
+export function notStarted(said: string, exitCode: number | null): RathError {
+  const why = said || 'no reason was given'
+  return new RathError('sandbox-failed', `The command was not started: ${why}`, { data: { exitCode } })
+}
+
+export function notFound(program: string): RathError {
+  return new RathError('sandbox-failed', `${show(program)} could not be started: there is no such program.`, {
+    data: { program, code: 'ENOENT' },
+  })
 }
 
 type Pipes = readonly [Duplex, Duplex, Duplex, Duplex]

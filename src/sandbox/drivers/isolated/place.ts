@@ -1,6 +1,16 @@
-import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import type { ChildProcess } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { RathError, show } from '../../../base/errors.ts'
 import type { Launched, LaunchOptions } from '../../host/command.ts'
 import { newFolder } from '../../host/folder.ts'
@@ -15,12 +25,13 @@ import { become, type Identity, identityIn } from './identity.ts'
 import { type IsolatedLimits, type IsolatedSpec, usualLimits } from './isolated-spec.ts'
 import { launchIsolated } from './launch.ts'
 import { limitOptions } from './limits.ts'
-import { MemoryWatch } from './memory-watch.ts'
+import { MemoryWatch, type WatchedCommand } from './memory-watch.ts'
 import { type Programs, systemPath } from './programs.ts'
 import { type HostProxy, startProxy } from './proxy.ts'
 import { type Machine, machineOf, seccompFilter } from './seccomp.ts'
 import type { Staged } from './stage.ts'
-import { etcStubs, insideHome, type Walls, wallOptions } from './walls.ts'
+import { Supervisors } from './supervisor.ts'
+import { etcOfHost, etcStubs, insideHome, type Walls, wallOptions } from './walls.ts'
 
 export interface IsolatedPlaceOptions {
   readonly folder: HostFolder
@@ -46,6 +57,7 @@ export class IsolatedPlace {
   /** Where no cgroup counts memory. */
   readonly #memory: MemoryWatch | undefined
   readonly #proxy: HostProxy | undefined
+  readonly #supervisors: Supervisors
 
   /** One that fails leaves nothing behind. */
   static async make(options: IsolatedPlaceOptions): Promise<IsolatedPlace> {
@@ -97,44 +109,88 @@ export class IsolatedPlace {
       guard: this.#guard,
     })
     this.#staged = made.identity.kind === 'spare' ? this.#stage() : []
-  }
-
-  launch(argv: readonly [string, ...string[]], { cwd, env, hasInput }: LaunchOptions): Launched {
-    const { programs, folder } = this.#options
-    const limits = [programs.prlimit, ...limitOptions(this.#limits), '--']
-    const launched = launchIsolated(argv, hasInput, {
-      before: [
-        ...(this.#cgroup?.join ?? []),
-        ...(folder.enter ?? []),
-        ...become(this.identity, programs, this.#machine, this.#staged),
-      ],
-      env: this.#cgroup?.env ?? {},
-      bwrap: programs.bwrap,
-      options: wallOptions(this.#walls(cwd, env)),
-      filter: this.#filter,
-      inside: this.#proxy === undefined ? limits : [process.execPath, '-e', forwarder, '--', ...limits],
+    const filter = join(made.own, 'filter')
+    writeFileSync(filter, this.#filter)
+    this.#supervisors = new Supervisors({
+      before: this.#before(),
+      env: made.cgroup?.env ?? {},
+      bwrap: options.programs.bwrap,
+      filter,
+      staged: this.#staged.map(({ source }) => source),
+      pipes: name => {
+        const at = join(made.own, name)
+        mkdirSync(at, { mode: 0o700 })
+        give(made.identity.user, at)
+        return at
+      },
     })
-    const watched = this.#memory?.watch(launched) ?? launched
-    return this.#noticing(endWhenFull(watched, [folder.path, this.#own], this.#limits.diskFree))
   }
 
-  /** Says what a command tried that was kept from the workspace: it is part of the command's errors, and so of the record. */
-  #noticing(launched: Launched): Launched {
-    const end = this.#guard.watch()
-    const record = join(this.#own, 'record')
-    return {
-      ...launched,
-      lastWords: () => (launched.lastWords?.() ?? '') + emptied(record) + end(),
+  /** By a supervisor that is free, or one more. */
+  async launch(
+    argv: readonly [string, ...string[]],
+    { cwd, env, hasInput, signal }: LaunchOptions,
+  ): Promise<Launched> {
+    let end = () => ''
+    const command = () => {
+      const options = wallOptions(this.#walls(cwd, env))
+      end = this.#guard.watch()
+      return { argv, hasInput, options, inside: this.#inside() }
     }
+    const launched = await this.#supervisors.launch(command, signal)
+    return this.#watched(launched, end)
+  }
+
+  /** As a child of this process, for a program that stays. */
+  start(
+    argv: readonly [string, ...string[]],
+    { cwd, env, hasInput }: LaunchOptions,
+  ): Launched & { readonly child: ChildProcess } {
+    const options = wallOptions(this.#walls(cwd, env))
+    const end = this.#guard.watch()
+    const launched = launchIsolated(argv, hasInput, {
+      before: this.#before(),
+      env: this.#cgroup?.env ?? {},
+      bwrap: this.#options.programs.bwrap,
+      options,
+      filter: this.#filter,
+      inside: this.#inside(),
+    })
+    return { ...this.#watched(launched, end), child: launched.child }
+  }
+
+  #before(): string[] {
+    const { programs, folder } = this.#options
+    return [
+      ...(this.#cgroup?.join ?? []),
+      ...(folder.enter ?? []),
+      ...become(this.identity, programs, this.#machine, this.#staged),
+    ]
+  }
+
+  #inside(): string[] {
+    const limits = [this.#options.programs.prlimit, ...limitOptions(this.#limits), '--']
+    return this.#proxy === undefined ? limits : [process.execPath, '-e', forwarder, '--', ...limits]
+  }
+
+  /** Its last words say what it tried that was kept from the workspace: they are part of its errors, and so of the record. */
+  #watched(launched: WatchedCommand, end: () => string): Launched {
+    const { folder } = this.#options
+    const watched = this.#memory?.watch(launched) ?? launched
+    const ended = endWhenFull(watched, [folder.path, this.#own], this.#limits.diskFree)
+    const record = join(this.#own, 'record')
+    return { ...ended, lastWords: () => (ended.lastWords?.() ?? '') + emptied(record) + end() }
   }
 
   async close(): Promise<void> {
+    await this.#supervisors.close()
     await this.#proxy?.[Symbol.asyncDispose]()
     await this.#cgroup?.remove()
     await removeFolder(this.#own)
   }
 
   abandon(): void {
+    this.#supervisors.kill()
     this.#cgroup?.abandon()
     rmSync(this.#own, { recursive: true, force: true })
   }
@@ -146,6 +202,7 @@ export class IsolatedPlace {
       workspace: seen(folder.inside ?? folder.path),
       temporary: join(this.#own, 'tmp'),
       etc: join(this.#own, 'etc'),
+      isEtcWhole: this.#staged.length > 0,
       node: seen(process.execPath),
       proxy: this.#proxy && join(this.#own, 'proxy'),
       read: (spec.read ?? []).map(at => ({ source: seen(at), at })),
@@ -158,16 +215,27 @@ export class IsolatedPlace {
     }
   }
 
-  /** Places to mount what the spare user may not reach by its own path, as in a home folder. */
+  /**
+   * Places to mount what the spare user may not reach by its own path, as in a home folder, and the parts of `/etc`, which are one mount for bubblewrap
+   * then and not one each.
+   */
   #stage(): Staged[] {
     const { folder, spec } = this.#options
     const sources = [folder.path, process.execPath, ...(spec.read ?? [])]
-    return sources.map((source, i) => {
-      const at = join(this.#own, `stage-${i}`)
+    const staged = sources.map((source, i) => ({
+      source,
+      at: join(this.#own, `stage-${i}`),
+      isOwned: i === 0,
+    }))
+    const etc = etcOfHost
+      .map(name => ({ source: `/etc/${name}`, at: join(this.#own, 'etc', name), isOwned: false }))
+      .filter(({ source }) => existsSync(source))
+    for (const { source, at } of [...staged, ...etc]) {
+      mkdirSync(dirname(at), { recursive: true })
       if (statSync(source).isDirectory()) mkdirSync(at)
       else writeFileSync(at, '')
-      return { source, at, isOwned: i === 0 }
-    })
+    }
+    return [...staged, ...etc]
   }
 }
 

@@ -26,7 +26,8 @@ export function leaveRoot(
   const user = ['--reuid', String(uid), '--regid', String(uid), '--clear-groups']
   const mounts = staged.flatMap(({ source, at, isOwned }) => [isOwned ? 'own' : 'bind', source, at])
   return [
-    ...[unshare, '--mount', '--propagation', 'private'],
+    // What is mounted and unmounted outside later is so inside too.
+    ...[unshare, '--mount', '--propagation', 'slave'],
     ...[
       perl,
       '-e',
@@ -55,6 +56,8 @@ my ($open_tree, $move_mount, $mount_setattr) = (428, 429, 442);
 my $empty = "";
 for (1 .. $count) {
   my ($kind, $source, $at) = splice @ARGV, 0, 3;
+  # A file of the system can go while the sandbox is there.
+  next if $kind eq "bind" && $source =~ m{^/etc/} && !-e $source;
   my @stat = stat $source or die "openrath: $source: $!\\n";
   # OPEN_TREE_CLONE and O_CLOEXEC, from AT_FDCWD.
   my $tree = syscall($open_tree, -100, $source, 1 | 02000000);

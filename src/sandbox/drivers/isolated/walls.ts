@@ -7,6 +7,8 @@ export interface Walls {
   readonly workspace: string
   readonly temporary: string
   readonly etc: string
+  /** Files of this machine were mounted there already, and it is seen as it is. */
+  readonly isEtcWhole: boolean
   readonly node: string
   readonly proxy: string | undefined
   readonly read: readonly { readonly source: string; readonly at: string }[]
@@ -27,7 +29,7 @@ const insideUser = 1000
 export const insideHome = '/tmp/home'
 
 /** Files of /etc that programs need and that hold nothing of this machine's users. The rest are stubs. */
-const etcOfHost = [
+export const etcOfHost: readonly string[] = [
   'ssl/certs',
   'ssl/openssl.cnf',
   'ca-certificates',
@@ -70,8 +72,7 @@ export function wallOptions(walls: Walls): string[] {
     ...['--uid', String(insideUser), '--gid', String(insideUser), '--hostname', 'sandbox'],
     ...systemOptions(),
     ...['--proc', '/proc', '--dev', '/dev', '--size', String(walls.sharedMemory), '--tmpfs', '/dev/shm'],
-    ...Object.keys(etcStubs).flatMap(name => ['--ro-bind', `${walls.etc}/${name}`, `/etc/${name}`]),
-    ...etcOfHost.flatMap(name => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
+    ...(walls.isEtcWhole ? ['--ro-bind', walls.etc, '/etc'] : etcOptions(walls.etc)),
     ...['--bind', walls.temporary, '/tmp', '--symlink', '/tmp', '/var/tmp'],
     ...(walls.proxy === undefined ? [] : ['--ro-bind', walls.proxy, '/run/openrath']),
     ...walls.read.flatMap(({ source, at }) => ['--ro-bind', source, at]),
@@ -88,6 +89,13 @@ export function wallOptions(walls: Walls): string[] {
     ...['--remount-ro', '/', '--chdir', walls.cwd],
     '--clearenv',
     ...Object.entries(walls.env).flatMap(([name, value]) => ['--setenv', name, value]),
+  ]
+}
+
+function etcOptions(etc: string): string[] {
+  return [
+    ...Object.keys(etcStubs).flatMap(name => ['--ro-bind', `${etc}/${name}`, `/etc/${name}`]),
+    ...etcOfHost.flatMap(name => ['--ro-bind-try', `/etc/${name}`, `/etc/${name}`]),
   ]
 }
 
