@@ -32,7 +32,7 @@ const files: Readonly<Record<string, string>> = {
 Addresses that work today must stay as they are.
 `,
   'src/slug.js': `/** The part of an address that stands for a title: \`Hello World\` becomes \`hello-world\`. */
-function slug(title) {
+export function slug(title) {
 ${brokenLine}
 }
 `,

@@ -43,7 +43,7 @@ function plan({ messages }: ModelRequest): Answer {
   const [reason, choice] = said.some(text => text.startsWith('All tests pass'))
     ? ['The tests pass on a branch that was merged.', 'none']
     : said.some(text => text.startsWith('Findings:'))
-      ? ['It is known what is wrong.', 'Attempts']
+      ? ['It is known what is wrong.', 'attempts']
       : ['Nobody has read the issue yet.', 'researcher']
   return JSON.stringify({ reason, choice })
 }
