@@ -229,7 +229,7 @@ it('any run replays to the same state, whatever order its parts finish in and ho
       expect(report.divergence?.message).toBeUndefined()
       expect(report).toMatchObject({ ok: true, state: out.state, unasked: [] })
     }),
-    { numRuns: torture({ short: 60, full: 500 }) },
+    { numRuns: torture({ short: 60, full: 200 }) },
   )
   // A hundred trees that hold none of one of these would be no test of it.
   for (const kind of ['merged files', 'nested agent', 'memory', 'tool-result', 'route'])
@@ -263,6 +263,6 @@ it('a run begun twice with the same outcomes makes the same keys, in any order',
       })
       expect(paid).toEqual([])
     }),
-    { numRuns: torture({ short: 15, full: 100 }) },
+    { numRuns: torture({ short: 15, full: 50 }) },
   )
 })

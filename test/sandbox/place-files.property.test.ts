@@ -54,7 +54,7 @@ test('through any edits, forks, merges and rewinds, every session has the files 
         await places.close()
       }
     }),
-    { numRuns: torture({ short: 12, full: 200 }) },
+    { numRuns: torture({ short: 12, full: 60 }) },
   )
 })
 

@@ -14,7 +14,7 @@ import { Machines, runs, worker, writes } from './make.ts'
 let server: PostgresServer | undefined
 beforeAll(async () => {
   server = await startPostgres({ fsync: false })
-}, 120_000)
+})
 afterAll(() => server?.stop())
 
 /** A store for the first machine, and what the second opens when the first is done. */

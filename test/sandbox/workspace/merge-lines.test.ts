@@ -12,7 +12,7 @@ if (!git) console.warn('Merges are not compared with git, which is not installed
 const labels = { ours: 'ours', base: 'base', theirs: 'theirs' }
 type Side = keyof typeof labels
 /** `OPENRATH_CASES=2000` for all of them; a case costs the start of a process. */
-const cases = torture({ short: 120, full: 5000 })
+const cases = torture({ short: 120, full: 1000 })
 
 function byGit(folder: string, texts: Record<Side, Buffer>): MergedLines {
   for (const [side, text] of Object.entries(texts)) writeFileSync(join(folder, side), text)
