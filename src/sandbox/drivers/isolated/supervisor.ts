@@ -434,7 +434,10 @@ class Supervised extends EventEmitter implements RunningChild {
   #kill(): void {
     if (this.exitCode !== null || this.signalCode !== null) return
     // When process number 1 is killed, bubblewrap ends after the last of the others. There is none while the walls go up.
-    if (this.#inner === undefined || !killed(this.#inner.pid)) this.#supervisor.abort()
+    const { pid, start } = this.#inner ?? {}
+    // A number that is another's by now is not killed.
+    const isThere = pid !== undefined && start !== undefined && startOf(pid) === start
+    if (!isThere || !killed(pid)) this.#supervisor.abort()
   }
 
   async #end(): Promise<void> {
