@@ -21,16 +21,18 @@ beforeAll(async () => {
 })
 afterAll(() => server?.stop())
 
+// A busy machine is late with connections and locks; what that does to a store has tests of its own.
+const patient = { durability: 'normal', busyTimeout: 120_000 } as const
 const cases = testStore(async options => {
   const url = await server.createDatabase()
-  const open = (more = options) => openStore(url, { durability: 'normal', ...more })
+  const open = (more = options) => openStore(url, { ...patient, ...more })
   const store = await open()
   return { store, again: open, dispose: () => store.close() }
 })
 for (const { name, run } of cases) test(name, run)
 
 const user = (text: string) => ({ kind: 'user', content: text }) as const
-const quick = { durability: 'normal', secrets: {} } as const
+const quick = { ...patient, secrets: {} } as const
 
 test('many processes open an empty database at once and all find one schema', async () => {
   const url = await server.createDatabase()
