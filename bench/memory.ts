@@ -2,7 +2,7 @@ import { defaultFloor } from '../src/memory/calibrate.ts'
 import { localMemory } from '../src/memory/drivers/local/local-memory.ts'
 import { type Bench, judge, type Target, valueAtLeast, valueBelow } from './harness.ts'
 import { type Corpus, halves, locomo, missing, xquad } from './memory/data.ts'
-import { floorEffects } from './memory/floor.ts'
+import { floorEffects, floorInSmall } from './memory/floor.ts'
 import { openRath, ours } from './memory/quality.ts'
 import { measureSpeed, type Percentiles } from './memory/speed.ts'
 
@@ -48,20 +48,35 @@ export const bench: Bench = async report => {
       })
     }
   }
+  const small = async (what: string, corpora: readonly Corpus[]) => {
+    for (const size of [1, 3, 10, 100]) {
+      const { kept, empty } = await floorInSmall(backend, corpora, size, defaultFloor)
+      const among = `${what} among ${size}: `
+      report({ what: `${among}answers that the default floor keeps`, ours: { value: kept, unit: 'percent' } })
+      report({
+        what: `${among}questions about something else that come back empty`,
+        ours: { value: empty, unit: 'percent' },
+      })
+    }
+  }
   const noLocomo = missing('locomo-1-5.json')
   if (noLocomo) console.error(`  left out: ${noLocomo}`)
   else {
     const conversations = locomo()
     await compare('LoCoMo 1–3', conversations.slice(0, 3))
-    await compare('LoCoMo 4–5', conversations.slice(3))
+    await compare('LoCoMo 4–5', conversations.slice(3), { recall10: 72 })
     await compare('LoCoMo 1–5', conversations, { recall10: 72, mrr: 0.52 })
     await floors('LoCoMo', conversations)
+    await small('LoCoMo 4–5', conversations.slice(3))
   }
   const noXquad = missing('xquad-zh-part1.json')
   if (noXquad) console.error(`  left out: ${noXquad}`)
   else {
-    await compare('Chinese XQuAD', [xquad()], { recall10: 96 })
-    await floors('Chinese XQuAD, in two halves', halves(xquad()))
+    const [first, second] = halves(xquad())
+    await compare('Chinese XQuAD', [xquad()], { recall10: 97 })
+    await compare('Chinese XQuAD, second half', [second], { recall10: 97 })
+    await floors('Chinese XQuAD, in two halves', [first, second])
+    await small('Chinese XQuAD, second half,', halves(second))
   }
 
   for (const entries of [1_000, 100_000, ...(process.env.OPENRATH_BENCH_MILLION ? [1_000_000] : [])]) {

@@ -40,7 +40,7 @@ export class FixIssue extends Workflow {
         description: 'Reads the issue and says what is wrong.',
         model: models.researcher,
         memory: 'local',
-        recall: { query: session => session.chunks.at(0)?.text.split('\n')[0] },
+        recall: { mode: 'words', query: session => session.chunks.at(0)?.text.split('\n')[0] },
         builtins: ['read_workspace_file', 'list_workspace_files', 'search_workspace'],
       },
     )

@@ -28,7 +28,7 @@ export function wordsOf(text: string): Words {
 const runs = /[\p{L}\p{N}\p{M}_]+(?:[@.'’:/+-]+[\p{L}\p{N}\p{M}_]+)*/gu
 const plain = /^(?:[A-Z]?[a-z]+|[A-Z]+)$/
 /** Scripts that are written without spaces, and Hangul, whose words carry their particles with them. */
-const unspaced =
+export const unspaced =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}ー々〆]+/gu
 // These are asked of texts that anybody wrote, so nothing in them can be divided in two ways: that would take the square of the length.
 const email = /^[^\s@/:]+@(?=[^\s@/:]+\.)[^\s@/:]+$/
@@ -39,7 +39,7 @@ const humps = /(?<=\p{Ll})(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})|(?<=\p{L})(?=\p
 const longestWord = 64
 
 /** One form for what people take for the same letters. Case is kept, because it divides identifiers. */
-function oneForm(text: string): string {
+export function oneForm(text: string): string {
   if (ascii.test(text)) return text
   return text
     .normalize('NFKD')

@@ -59,6 +59,9 @@ test('what is found, in which order and with which scores is what the local back
     '数据库',
     'getUserName number 5',
     'tea again',
+    'please tell me when the tea was, thanks',
+    '请问数据库的密码是什么时候改的？',
+    'kestrel certificate of the billing service',
   ]
   for (const query of queries) {
     for (const filter of [{}, { scope: 'agent' }]) {

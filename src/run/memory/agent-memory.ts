@@ -225,6 +225,8 @@ export class AgentMemory {
       const store = await this.#store(context)
       const signal = options.signal ?? around
       const seen = this.#seen(options)
+      const { mode } = options.mode === undefined && this.#policy ? this.#policy : options
+      if (mode !== 'words') warnOfWords(store)
       const found = await store.find(query, { ...options, ...seen, ...(signal && { signal }) })
       // A backend of somebody's may not know the filter.
       return { ...found, hits: found.hits.filter(hit => !isOthers(seen.asker, hit.scope)), store: store.name }
@@ -264,6 +266,20 @@ function nameOf(memory: MemoryLike): string {
   if (typeof memory === 'string') return memory
   const { name, backend } = memory as { name?: string; backend?: string }
   return name ?? backend ?? 'memory'
+}
+
+let isWarned = false
+
+/** Once: an agent that asks in other words than its notes recalls nothing, and nobody sees why. */
+function warnOfWords({ name, capabilities }: MemoryStore): void {
+  if (isWarned || capabilities.vectors) return
+  isWarned = true
+  process.emitWarning(
+    `The memory ${name} recalls by words alone: a question in other words than the note finds nothing. ` +
+      "Give the runtime an embedding model, configure({ embed: openai.embedding('text-embedding-3-small') }), " +
+      "or say recall: { mode: 'words' } if words are enough.",
+    { type: 'OpenRathWarning', code: 'OPENRATH_RECALL_BY_WORDS' },
+  )
 }
 
 /** What a store found, and what it is called. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import type { MemoryFilter, NewMemory } from '../../memory/spec.ts'
+import type { MemoryCapabilities, MemoryFilter, NewMemory } from '../../memory/spec.ts'
 import { found, listed, type MemoryCases, notes, remembered } from './case.ts'
 
-export function findCases(): MemoryCases {
+export function findCases({ vectors }: MemoryCapabilities): MemoryCases {
   return {
     async 'nothing that fits is an empty list'({ store }) {
       assert.deepEqual((await store.find('anything')).hits, [])
@@ -24,6 +24,25 @@ export function findCases(): MemoryCases {
         for (const [query, text] of Object.entries(asked)) {
           assert.equal((await found(one, query))[0], text, query)
         }
+      }
+    },
+
+    async 'a plain question finds its note among 1, 3 and 10, and a question about something else finds none'({
+      store,
+    }) {
+      for (const { note, others, questions } of plainQuestions) {
+        const ids: string[] = []
+        for (const more of [[note], others.slice(0, 2), others.slice(2, 9)]) {
+          for (const { id } of await store.write(more.map(text => ({ text })))) ids.push(id)
+          const among = `among ${ids.length}`
+          for (const query of questions)
+            assert.equal((await found(store, query))[0], note, `${query} ${among}`)
+          // How alike a model finds two texts is the model's.
+          if (vectors) continue
+          for (const query of strangeQuestions)
+            assert.deepEqual(await found(store, query), [], `${query} ${among}`)
+        }
+        for (const id of ids) await store.forget(id)
       }
     },
 
@@ -148,6 +167,79 @@ export function findCases(): MemoryCases {
     },
   }
 }
+
+const otherNotes = [
+  'Bruno plays the violin in an amateur orchestra.',
+  'Our office in Lisbon moves to the third floor in March.',
+  'The quarterly report is due on the second Friday.',
+  'Never restart the payment gateway during business hours.',
+  'Marta is allergic to peanuts.',
+  'The staging cluster has three nodes.',
+  'Invoices go to the accountant in Porto.',
+  'The gym membership ends in autumn.',
+  'Ada prefers tea with lemon in the morning.',
+]
+
+const otherNotesInChinese = [
+  '用户喜欢在早上喝绿茶。',
+  '办公室三月搬到里斯本。',
+  '小王对花生过敏。',
+  '季度报告在第二个星期五提交。',
+  '测试集群一共三个节点。',
+  '发票寄给波尔图的会计。',
+  '健身卡秋天到期。',
+  '猫叫豆豆，住在奶奶家。',
+  '合同由律师保管。',
+]
+
+/** Questions in words that their note has in part, with words of asking around them. */
+const plainQuestions = [
+  {
+    note: 'My desk lamp is broken',
+    others: otherNotes,
+    questions: [
+      'My lamp broke again…',
+      'My lamp broke again, please send a replacement.',
+      'What about the lamp?',
+    ],
+  },
+  {
+    note: 'The team writes its scripts in Python.',
+    others: otherNotes,
+    questions: ['preferred programming language Python', 'Do you still know how much Python we use?'],
+  },
+  {
+    note: 'Kestrel listens on port 7070.',
+    others: otherNotes,
+    questions: ['kestrel upgrade instructions please', 'Which port was it that kestrel listened on?'],
+  },
+  {
+    note: 'The database is backed up to the Tokyo data center at three every night.',
+    others: otherNotes,
+    questions: ['When is the database backed up?', 'Please tell me where the Tokyo data center is'],
+  },
+  {
+    note: '数据库每天凌晨三点备份到东京机房。',
+    others: otherNotesInChinese,
+    questions: ['备份在什么时候', '数据库什么时候备份？', '请问东京机房里有什么？'],
+  },
+  {
+    note: '我的台灯坏了。',
+    others: otherNotesInChinese,
+    questions: ['台灯又坏了，怎么办？', '请问什么坏了？'],
+  },
+]
+
+/** Questions that none of the notes is about; some share an everyday word with one. */
+const strangeQuestions = [
+  'What is the capital of France?',
+  'When does the ferry leave in the morning?',
+  'Who won the football match yesterday?',
+  'Could you please tell me something new?',
+  '法国的首都是哪里？',
+  '昨天的足球比赛谁赢了？',
+  '你好，请问你能告诉我什么？',
+]
 
 const filtered: readonly NewMemory[] = [
   { text: 'memo a', scope: 'user/ada', category: 'fact', tags: ['x', 'y'], at: 1000 },

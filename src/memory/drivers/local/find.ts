@@ -1,6 +1,6 @@
 import { defaultFloor, likelihoods } from '../../calibrate.ts'
+import { questionOf } from '../../question.ts'
 import type { FindOptions, Hit, MemoryFilter } from '../../spec.ts'
-import { wordsOf } from '../../words.ts'
 import type { Database } from './database.ts'
 import { accepting } from './filter.ts'
 import type { Names } from './names.ts'
@@ -23,7 +23,7 @@ export function findByWords(
   filter: MemoryFilter,
 ): { n: number; score: number }[] {
   const { db, index, ranker } = finding
-  const ranked = ranker.rank(wordsOf(query), index, db, accepting(filter, finding))
+  const ranked = ranker.rank(questionOf(query), index, db, accepting(filter, finding))
   const scores = likelihoods(ranked)
   return ranked.map(({ n }, i) => ({ n, score: scores[i] as number }))
 }

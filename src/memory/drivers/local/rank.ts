@@ -1,6 +1,6 @@
-import type { Fit } from '../../calibrate.ts'
+import { fitOf, type Question, type Term as QuestionTerm, type WeighedPart, weigh } from '../../question.ts'
 import { tuning } from '../../tuning.ts'
-import { type Words, wordsOf } from '../../words.ts'
+import { wordsOf } from '../../words.ts'
 import type { Columns } from './columns.ts'
 import type { Database } from './database.ts'
 import type { Accepts, Filters } from './filter.ts'
@@ -16,10 +16,12 @@ const longList = 10_000
 /** So many of the best are read for words side by side. */
 const textsLookedAt = 60
 
-export interface Ranked extends Fit {
+export interface Ranked {
   readonly n: number
   /** For the order. */
   readonly score: number
+  /** How much of the question it has. */
+  readonly fit: number
 }
 
 /** The entries that fit a question's words, best first. Keeps its arrays for the next one. */
@@ -27,9 +29,9 @@ export class Ranker {
   readonly #buffer = new PostingBuffer()
   #scores = new Float32Array(0)
 
-  rank(question: Words, index: WordIndex, db: Database, filters: Filters): Ranked[] {
+  rank(question: Question, index: WordIndex, db: Database, filters: Filters): Ranked[] {
     const { columns } = index
-    const terms = this.#lookUp(question, index, db)
+    const { terms, parts } = this.#lookUp(question, index, db)
     if (terms.every(term => term.end === term.start)) return []
     const average = columns.totalLength / Math.max(1, columns.live)
     const { accepts, visible } = filters
@@ -40,9 +42,9 @@ export class Ranker {
       accepts,
     )
     const counts = terms.map(term => this.#countsOf(term, around.docs))
-    const most = terms.reduce((sum, term) => sum + term.weight * (tuning.k1 + 1), 0)
     const whole = terms.reduce((sum, term) => sum + term.mass, 0)
     const ranked: Scored[] = []
+    const felt = new Float64Array(terms.length)
     for (const [c, n] of around.candidates.entries()) {
       const slot = around.slots[c] as number
       const length = tuning.k1 * (1 - tuning.b + (tuning.b * (columns.length[n] as number)) / average)
@@ -52,43 +54,41 @@ export class Ranker {
         const { weight, mass } = terms[t] as Term
         const here = (counts[t] as Uint16Array)[slot] as number
         const count = here + around.nearby(c, counts[t] as Uint16Array)
+        const part = (count * (tuning.k1 + 1)) / (count + length)
+        felt[t] = Math.min(1, part)
         if (count === 0) continue
-        score += (weight * count * (tuning.k1 + 1)) / (count + length)
+        score += weight * part
         covered += mass
       }
       if (score === 0) continue
       score *= 1 + (tuning.whole * covered) / whole
-      ranked.push({
-        n,
-        slot,
-        length,
-        score,
-        around: covered / whole,
-        strength: score / most,
-      })
+      ranked.push({ n, slot, length, score, fit: fitOf(parts, felt) })
     }
     ranked.sort(byScore)
     const pairs = pairsOf(question.sequence, terms)
     for (const one of ranked.slice(0, textsLookedAt)) {
       const both = pairs.filter(({ a, b }) => counts[a]?.[one.slot] && counts[b]?.[one.slot])
-      if (both.length === 0) continue
-      one.score += pairScore(one, both, terms, db)
-      one.strength = one.score / most
+      if (both.length > 0) one.score += pairScore(one, both, terms, db)
     }
     return ranked.sort(byScore)
   }
 
-  #lookUp(question: Words, index: WordIndex, db: Database): Term[] {
+  #lookUp(
+    question: Question,
+    index: WordIndex,
+    db: Database,
+  ): { readonly terms: readonly Term[]; readonly parts: readonly WeighedPart[] } {
     this.#buffer.length = 0
-    const live = Math.max(1, index.columns.live)
-    return [...new Set(question.terms)].map(word => {
+    const lists = question.words.map(({ word }) => {
       const start = this.#buffer.length
       index.lookUp(db, word, this.#buffer)
-      const end = this.#buffer.length
-      const have = Math.min(end - start, live)
-      const weight = Math.log(1 + (live - have + 0.5) / (have + 0.5))
-      return { word, start, end, weight, mass: 2 + weight }
+      return { start, end: this.#buffer.length }
     })
+    const { terms, parts } = weigh(question, index.columns.live, at => {
+      const { start, end } = lists[at] as Posted
+      return end - start
+    })
+    return { terms: terms.map((term, at) => ({ ...term, ...(lists[at] as Posted) })), parts }
   }
 
   /**
@@ -180,16 +180,13 @@ type Scored = { -readonly [K in keyof Ranked]: Ranked[K] } & {
 
 const byScore = (a: Ranked, b: Ranked) => b.score - a.score || b.n - a.n
 
-interface Term {
-  readonly word: string
-  /** Where its list lies in the buffer. */
+/** Where the list of a word lies in the buffer. */
+interface Posted {
   readonly start: number
   readonly end: number
-  /** Its rarity, as BM25 has it. */
-  readonly weight: number
-  /** What it counts for when asking how much of a question is covered: in a store of few entries rarity says little. */
-  readonly mass: number
 }
+
+interface Term extends QuestionTerm, Posted {}
 
 interface Pair {
   readonly a: number

@@ -1,10 +1,10 @@
 import { likelihoods } from '../../calibrate.ts'
+import { type Question, questionOf, type Term, type WeighedPart, weigh } from '../../question.ts'
 import type { MemoryFilter } from '../../spec.ts'
 import { tuning } from '../../tuning.ts'
-import { type Words, wordsOf } from '../../words.ts'
 import { matching, visible } from './filter.ts'
 import type { Queries } from './pool.ts'
-import { type Candidate, rank, type Term, termsOf, withPairs } from './rank.ts'
+import { type Candidate, rank, withPairs } from './rank.ts'
 
 export interface Finding {
   readonly queries: Queries
@@ -26,9 +26,9 @@ const textsLookedAt = 60
 
 /** By words: the server finds the best by themselves, and they are ranked here with their neighbours, as in the local backend. */
 export async function findByWords(finding: Finding, query: string, filter: MemoryFilter): Promise<Scored[]> {
-  const question = wordsOf(query)
-  if (question.terms.length === 0) return []
-  const { terms, average } = await termsIn(finding, question)
+  const question = questionOf(query)
+  if (question.words.length === 0) return []
+  const { terms, parts, average } = await termsIn(finding, question)
   const first = await bestByThemselves(finding, terms, average, filter)
   if (first.size === 0) return []
   const contexts = await contextsOf(finding, [...first.keys()], filter)
@@ -48,7 +48,7 @@ export async function findByWords(finding: Finding, query: string, filter: Memor
   }))
   const needed = new Set(candidates.flatMap(({ n, context }) => [n, ...context.map(([other]) => other)]))
   const counts = await countsOf(finding, terms, [...needed])
-  const ranked = rank(terms, candidates, counts, average)
+  const ranked = rank(terms, parts, candidates, counts, average)
   const toRead = ranked.slice(0, textsLookedAt).filter(({ n }) => (counts.get(n)?.size ?? 0) > 1)
   const texts = await textsOf(finding, question.sequence.length > 1 ? toRead.map(({ n }) => n) : [])
   const best = withPairs(ranked, question, terms, texts, lengths, average)
@@ -58,9 +58,9 @@ export async function findByWords(finding: Finding, query: string, filter: Memor
 
 async function termsIn(
   { queries, place }: Finding,
-  question: Words,
-): Promise<{ terms: Term[]; average: number }> {
-  const words = [...new Set(question.terms)]
+  question: Question,
+): Promise<{ terms: readonly Term[]; parts: readonly WeighedPart[]; average: number }> {
+  const words = question.words.map(({ word }) => word)
   const [all] = await queries.query<{ entries: string; words: string }>(
     'SELECT entries, words FROM openrath_memory.place WHERE n = $1',
     [place],
@@ -72,7 +72,7 @@ async function termsIn(
   const entries = Number(all?.entries ?? 0)
   const have = new Map(rows.map(({ word, count }) => [word, Number(count)]))
   return {
-    terms: termsOf(question, have, entries),
+    ...weigh(question, entries, at => have.get(words[at] as string) ?? 0),
     average: Math.max(1, Number(all?.words ?? 0) / Math.max(1, entries)),
   }
 }

@@ -1,14 +1,6 @@
-import type { Fit } from '../../calibrate.ts'
+import { fitOf, type Question, type Term, type WeighedPart } from '../../question.ts'
 import { tuning } from '../../tuning.ts'
-import { type Words, wordsOf } from '../../words.ts'
-
-export interface Term {
-  readonly word: string
-  /** Its rarity, as BM25 has it. */
-  readonly weight: number
-  /** What it counts for when asking how much of a question is covered: in a store of few entries rarity says little. */
-  readonly mass: number
-}
+import { wordsOf } from '../../words.ts'
 
 export interface Candidate {
   readonly n: string
@@ -17,46 +9,41 @@ export interface Candidate {
   readonly context: readonly (readonly [n: string, part: number])[]
 }
 
-export interface Ranked extends Fit {
+export interface Ranked {
   readonly n: string
   readonly score: number
-}
-
-export function termsOf({ terms }: Words, have: ReadonlyMap<string, number>, entries: number): Term[] {
-  const live = Math.max(1, entries)
-  return [...new Set(terms)].map(word => {
-    const count = Math.min(have.get(word) ?? 0, live)
-    const weight = Math.log(1 + (live - count + 0.5) / (count + 0.5))
-    return { word, weight, mass: 2 + weight }
-  })
+  /** How much of the question it has. */
+  readonly fit: number
 }
 
 /** BM25 with a turn's neighbours counted in, best first. `counts` says how often a word stands in an entry. */
 export function rank(
   terms: readonly Term[],
+  parts: readonly WeighedPart[],
   candidates: readonly Candidate[],
   counts: ReadonlyMap<string, ReadonlyMap<string, number>>,
   averageLength: number,
 ): Ranked[] {
   const { k1, b } = tuning
-  const most = terms.reduce((sum, term) => sum + term.weight * (k1 + 1), 0)
   const mass = terms.reduce((sum, term) => sum + term.mass, 0)
   const ranked: Ranked[] = []
+  const felt = new Float64Array(terms.length)
   for (const { n, length, context } of candidates) {
     const norm = k1 * (1 - b + (b * length) / averageLength)
     let score = 0
     let covered = 0
-    for (const term of terms) {
-      const here = counts.get(n)?.get(term.word) ?? 0
-      let count = here
+    for (const [t, term] of terms.entries()) {
+      let count = counts.get(n)?.get(term.word) ?? 0
       for (const [other, part] of context) count += part * (counts.get(other)?.get(term.word) ?? 0)
+      const part = (count * (k1 + 1)) / (count + norm)
+      felt[t] = Math.min(1, part)
       if (count === 0) continue
-      score += (term.weight * count * (k1 + 1)) / (count + norm)
+      score += term.weight * part
       covered += term.mass
     }
     if (score === 0) continue
     score *= 1 + (tuning.whole * covered) / mass
-    ranked.push({ n, score, around: covered / mass, strength: score / most })
+    ranked.push({ n, score, fit: fitOf(parts, felt) })
   }
   return ranked.sort(bestFirst)
 }
@@ -64,7 +51,7 @@ export function rank(
 /** Adds what words of the question side by side are worth, for entries whose texts are given. */
 export function withPairs(
   ranked: readonly Ranked[],
-  question: Words,
+  question: Question,
   terms: readonly Term[],
   texts: ReadonlyMap<string, string>,
   lengths: ReadonlyMap<string, number>,
@@ -73,7 +60,6 @@ export function withPairs(
   const { k1, b, pair } = tuning
   const weight = new Map(terms.map(term => [term.word, term.weight]))
   const pairs = new Set(question.sequence.slice(1).map((word, i) => `${question.sequence[i]} ${word}`))
-  const most = terms.reduce((sum, term) => sum + term.weight * (k1 + 1), 0)
   return ranked
     .map(one => {
       const text = texts.get(one.n)
@@ -84,7 +70,7 @@ export function withPairs(
         const both = words.split(' ').reduce((sum, word) => sum + (weight.get(word) ?? 0), 0)
         score += (pair * both * count * (k1 + 1)) / (count + norm)
       }
-      return { ...one, score, strength: score / most }
+      return { ...one, score }
     })
     .sort(bestFirst)
 }
