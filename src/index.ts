@@ -32,6 +32,7 @@ export type { Runnable } from './run/replay/resume.ts'
 export type { OpenApproval } from './run/run.ts'
 export {
   configure,
+  conversation,
   createRuntime,
   type RunOptions,
   type Runtime,

@@ -12,6 +12,7 @@ export type {
   JournalEntry,
   NewEntry,
   NewRun,
+  PutOptions,
   Redact,
   RunChange,
   RunFilter,

@@ -10,6 +10,8 @@ import { createRedactor, type Redactor } from '../store/redact.ts'
 import type { GcOptions, GcReport, RunStore, Store, StoreOptions } from '../store/spec.ts'
 import { type ApprovalAnswer, decideApproval, openApprovals } from './approve/decide.ts'
 import { openReviews, type Reviewed, reviewEffect, type Unfinished } from './approve/review.ts'
+import type { SessionInput } from './call.ts'
+import { Conversation } from './conversation.ts'
 import { graphOf } from './graph/graph.ts'
 import { usualLease } from './journal.ts'
 import { Memories, type MemoriesOptions } from './memory/memories.ts'
@@ -58,11 +60,13 @@ export interface Runtime extends AsyncDisposable {
    */
   checkout(session: Session, folder?: string): Promise<string | undefined>
   /** Calls a layer in this runtime and not in the default one. */
-  run<Options, Result>(
-    layer: (session: Session, options: Options) => Result,
-    session: Session,
+  run<Options, Result, Input = SessionInput>(
+    layer: (input: Input, options: Options) => Result,
+    input: NoInfer<Input>,
     options?: Options & RunOptions,
   ): Result
+  /** One name for a user's conversation over many turns, with a check that nobody else wrote. */
+  conversation(name: string): Conversation
   /**
    * Goes on with a run that was cut off, failed, was cancelled or waits. What is on record is not done again. Without a workflow, the one
    * that the run says it is. It goes on in the folder that it began in and is refused elsewhere, with `workspace-elsewhere`, unless `movedTo`
@@ -205,6 +209,10 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
       const setup = begun && { [runSetup]: newRun({ id, reuse, module }, open) }
       return layer(session, { ...rest, ...setup, runtime } as never)
     },
+    conversation: name =>
+      new Conversation(name, runtime.sessions, (layer, input, callOptions) =>
+        layer(input, { ...callOptions, runtime }),
+      ),
     async resume(id, workflow, callOptions) {
       const given = { ...callOptions, runtime } as object
       return withFiles(
@@ -250,6 +258,11 @@ export function defaultRuntime(): Runtime {
   return standard
 }
 
+/** A conversation by its name, in the default runtime. */
+export function conversation(name: string): Conversation {
+  return defaultRuntime().conversation(name)
+}
+
 /** Replaces the default runtime; calls under way keep the one they started with. */
 export function configure(options: RuntimeOptions): Runtime {
   standard = createRuntime(options)
@@ -283,7 +296,7 @@ function lazySessions(open: () => Promise<Store>, files: SessionFiles): Store['s
     chunks: async (name, from) => (await sessions()).chunks(name, from),
     list: async filter => (await sessions()).list(filter),
     search: async (query, options) => (await sessions()).search(query, options),
-    tag: async (name, tag) => (await sessions()).tag(name, tag),
+    tag: async (name, tag, options) => (await sessions()).tag(name, tag, options),
     untag: async tag => (await sessions()).untag(tag),
     delete: async name => (await sessions()).delete(name),
     subscribe(listener, options) {

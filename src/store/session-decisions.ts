@@ -7,10 +7,10 @@ import { withField } from '../session/parse.ts'
 import type { SessionValue } from '../session/value.ts'
 import { type EncodedChunk, encodeChunk } from './chain-writer.ts'
 import type { Rows } from './driver.ts'
-import type { SessionRow } from './spec.ts'
+import type { PutOptions, SessionRow } from './spec.ts'
 
 /** Puts a value's chunks and row among the rows. Returns the row that is kept already when that one is not shorter. */
-export function keep(value: SessionValue, rows: readonly EncodedChunk[], tag: string | undefined) {
+export function keep(value: SessionValue, rows: readonly EncodedChunk[], { tag, onlyNew }: PutOptions) {
   const { id, tip, branch, lineage } = value
   const head = tip?.id ?? null
   return (into: Rows): SessionRow | undefined => {
@@ -32,7 +32,7 @@ export function keep(value: SessionValue, rows: readonly EncodedChunk[], tag: st
       }
       write(row, rows, into)
     }
-    if (tag !== undefined) into.setTag(tag, id)
+    if (tag !== undefined && !(onlyNew && kept)) into.setTag(tag, id)
     return undefined
   }
 }

@@ -21,6 +21,7 @@ import { searchChunks } from './search.ts'
 import { conflict, extend, keep } from './session-decisions.ts'
 import type {
   ChunkRecord,
+  PutOptions,
   SearchHit,
   SearchOptions,
   SessionChange,
@@ -69,14 +70,13 @@ export class Sessions implements SessionStore {
     return value === given ? session : sessionOf(value)
   }
 
-  async put(session: Session, options: { readonly tag?: string } = {}): Promise<Session> {
-    const { tag } = options
-    if (tag !== undefined) checkTag(tag)
+  async put(session: Session, options: PutOptions = {}): Promise<Session> {
+    if (options.tag !== undefined) checkTag(options.tag)
     const given = valueFrom(session)
     checkId(given.id)
     const value = this.#redacted(given)
     await this.attempt(async () => {
-      const keeping = this.#keeping(value, tag)
+      const keeping = this.#keeping(value, options)
       // Without a pause where none is needed: what is put before something else is then committed with it.
       const { keep, committed } = keeping instanceof Promise ? await keeping : keeping
       await this.#committer.submit({ sessions: [value.id], decide: keep })
@@ -89,7 +89,7 @@ export class Sessions implements SessionStore {
   keeping(session: Session): Keeping | Promise<Keeping> {
     const given = valueFrom(session)
     checkId(given.id)
-    return this.#keeping(this.#redacted(given), undefined)
+    return this.#keeping(this.#redacted(given), {})
   }
 
   /** Runs `work` again when another process has collected chunks that this one remembered as stored: it then writes them. */
@@ -110,15 +110,15 @@ export class Sessions implements SessionStore {
     this.#writer.forget()
   }
 
-  #keeping(value: SessionValue, tag: string | undefined): Keeping | Promise<Keeping> {
+  #keeping(value: SessionValue, options: PutOptions): Keeping | Promise<Keeping> {
     const missing = this.#writer.missing(value.tip, value.id)
     return missing instanceof Promise
-      ? missing.then(rows => this.#keepingOf(value, rows, tag))
-      : this.#keepingOf(value, missing, tag)
+      ? missing.then(rows => this.#keepingOf(value, rows, options))
+      : this.#keepingOf(value, missing, options)
   }
 
-  #keepingOf(value: SessionValue, rows: readonly EncodedChunk[], tag: string | undefined): Keeping {
-    const decide = keep(value, rows, tag)
+  #keepingOf(value: SessionValue, rows: readonly EncodedChunk[], options: PutOptions): Keeping {
+    const decide = keep(value, rows, options)
     let kept: { readonly longer: SessionRow | undefined } | undefined
     return {
       session: value.id,
@@ -128,16 +128,16 @@ export class Sessions implements SessionStore {
       },
       committed: () => {
         if (kept === undefined) return undefined
-        if (kept.longer) return this.#keptBefore(kept.longer, value, tag)
+        if (kept.longer) return this.#keptBefore(kept.longer, value, options)
         this.#writer.stored(value.tip)
         return undefined
       },
     }
   }
 
-  async #keptBefore(longer: SessionRow, value: SessionValue, tag: string | undefined): Promise<void> {
+  async #keptBefore(longer: SessionRow, value: SessionValue, { tag, onlyNew }: PutOptions): Promise<void> {
     await this.#checkExtendedFrom(longer, value)
-    if (tag !== undefined) await this.tag(value.id, tag)
+    if (tag !== undefined && !onlyNew) await this.tag(value.id, tag)
     this.#writer.stored(value.tip)
   }
 
@@ -205,13 +205,14 @@ export class Sessions implements SessionStore {
     return searchChunks(this.#driver, query, options)
   }
 
-  async tag(name: string, tag: string): Promise<void> {
+  async tag(name: string, tag: string, { from }: { readonly from?: string } = {}): Promise<void> {
     checkTag(tag)
     const { id } = await resolveName(this.#driver, name)
     const done = await this.#committer.submit({
-      sessions: [id],
+      sessions: from === undefined ? [id] : [id, from],
       decide: rows => {
         if (!rows.session(id)) return false
+        if (from !== undefined && !rows.session(from)?.tags.includes(tag)) throw tagMoved(tag, from)
         rows.setTag(tag, id)
         return true
       },
@@ -284,5 +285,13 @@ async function unknown(driver: StoreDriver, id: string): Promise<never> {
   throw new RathError(
     'unknown-session',
     `There is no session with the id ${show(id)}; append takes a whole id.`,
+  )
+}
+
+function tagMoved(tag: string, from: string): RathError {
+  return new RathError(
+    'session-conflict',
+    `The tag ${show(tag)} no longer names session ${from}: somebody else has moved it. Read what it names now, and do your work on that.`,
+    { data: { tag, from } },
   )
 }

@@ -39,13 +39,20 @@ export interface Store extends AsyncDisposable {
  */
 export type Durability = 'normal' | 'full'
 
+export interface PutOptions {
+  /** Names the session, as `tag` does. */
+  readonly tag?: string
+  /** The tag is set only by whoever keeps the session first. */
+  readonly onlyNew?: boolean
+}
+
 export interface SessionStore {
   /**
    * Keeps a session under its id. Chunks the store already has are not written again: cost follows what is new, not the
    * history. Returns the session as it was kept, which differs from the one given only where secrets were redacted.
    * A session kept before under this id may only have been extended.
    */
-  put(session: Session, options?: { readonly tag?: string }): Promise<Session>
+  put(session: Session, options?: PutOptions): Promise<Session>
   /**
    * Adds chunks behind the newest chunk of a kept session, whoever wrote that one. With `after`, only if it is the
    * newest. The one way for several writers to extend one session.
@@ -65,8 +72,11 @@ export interface SessionStore {
   list(filter?: SessionFilter): Promise<SessionPage>
   /** Chunks in which all words of the query occur, best match first. Covers everything said and done. */
   search(query: string, options?: SearchOptions): Promise<readonly SearchHit[]>
-  /** Names a session. A tag names one session at a time; moving it is allowed. */
-  tag(name: string, tag: string): Promise<void>
+  /**
+   * Names a session. A tag names one session at a time; moving it is allowed. With `from`, only while it names that one: when somebody else has
+   * moved it, the call is refused with `session-conflict`.
+   */
+  tag(name: string, tag: string, options?: { readonly from?: string }): Promise<void>
   untag(tag: string): Promise<void>
   /** Forgets a session and its tags. Chunks that others share stay; `gc` frees the rest. */
   delete(name: string): Promise<void>

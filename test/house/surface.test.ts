@@ -11,7 +11,7 @@ const doors: Record<string, { readonly built: string; readonly values: string; r
     built: 'dist/index',
     values: `
       Agent Compressor EmptyWorkflow Parallel PendingSession Provider RathError Selector Sequential Session
-      Workflow builtinTools configure createRuntime effect map mcpTools sessionGraph tool`,
+      Workflow builtinTools configure conversation createRuntime effect map mcpTools sessionGraph tool`,
     types: `
       AgentOptions AgentToolOptions ApprovalAnswer ApprovalDecision ApprovalRequest Approve AutoCompress
       BeforeForwardHook BudgetLimits BuiltinName CallOptions Chunk ChunkInput ChunkKind CompressorOptions
@@ -95,7 +95,7 @@ const doors: Record<string, { readonly built: string; readonly values: string; r
     values: `
       createStore openStore`,
     types: `
-      BlobStore CancelRequest Durability GcOptions GcReport JournalEntry Keep NewEntry NewRun Redact RunChange
+      BlobStore CancelRequest Durability GcOptions GcReport JournalEntry Keep NewEntry NewRun PutOptions Redact RunChange
       RunFilter RunLog RunQueue RunRow RunStatus RunStore RunWrite SearchHit SearchOptions SessionChange
       SessionFilter SessionPage SessionRow SessionStore Store StoreDriver StoreOptions SubscribeOptions`,
   },

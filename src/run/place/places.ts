@@ -2,7 +2,6 @@ import { isAbsolute, resolve } from 'node:path'
 import { cancelledError, onAbort } from '../../base/abort.ts'
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
-import { canonicalJson } from '../../base/json.ts'
 import { SandboxRegistry } from '../../sandbox/registry.ts'
 import type { SandboxBackend } from '../../sandbox/spec.ts'
 import { emptyTree } from '../../sandbox/workspace/object.ts'
@@ -117,8 +116,9 @@ export class Places {
   async send(session: Session, trees: readonly Digest[]): Promise<readonly Digest[] | undefined> {
     // A replay leaves nothing.
     if (this.#scratch || trees.length === 0) return undefined
-    const { placement, tree } = foldAt(valueFrom(session).tip)
-    return this.#sent?.send(trees, { trees: [tree, ...trees], origin: originOf(placement) })
+    const { placement, tree, packs } = foldAt(valueFrom(session).tip)
+    const near = { trees: [tree, ...trees], known: { tree, packs }, origin: this.#originOf(placement) }
+    return this.#sent?.send(trees, near)
   }
 
   /** Fetches trees that are not on this machine from the store; `packs` are those that may hold them. */
@@ -336,7 +336,7 @@ export class Places {
     await this.bring([...request.sides.map(side => side.tree), request.base, found], request.packs)
     const joined = await this.#join({ ...request, base }, workspaces)
     const trees = [...request.sides.map(side => side.tree), request.base]
-    const origin = originOf(placed)
+    const origin = this.#originOf(placed)
     const packs = this.#scratch ? undefined : await this.#sent?.send([joined.tree], { trees, origin })
     return packs ? { ...joined, packs } : joined
   }
@@ -557,6 +557,13 @@ export class Places {
     return this.#began.get(identity) ?? this.#workspaces?.began(identity)
   }
 
+  /** The folder that a placement names: sessions that are placed there have most of their files in common. */
+  #originOf(placed: Chunk<'placement'> | undefined): string | undefined {
+    if (placed === undefined) return undefined
+    const isNamed = this.backends.get(placed.backend).openIn !== undefined || typeof placed.spec === 'object'
+    return isNamed ? folderIn(placed.spec) : undefined
+  }
+
   #key(placed: Chunk<'placement'>, lane: Lane): string {
     const { openIn } = this.backends.get(placed.backend)
     const isShared = openIn !== undefined && this.#workspaces === undefined
@@ -586,11 +593,6 @@ export class Places {
     this.#open.delete(key)
     await entry.close()
   }
-}
-
-/** What sessions of one place have in common, on whichever machine. */
-function originOf(placed: Chunk<'placement'> | undefined): string {
-  return canonicalJson([placed?.backend ?? null, placed?.spec ?? null])
 }
 
 /** A folder that somebody named, and what is written down of it. */

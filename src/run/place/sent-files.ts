@@ -28,8 +28,10 @@ const mostTrees = 1_000
 export interface Near {
   /** Trees that were sent before, the nearest first. */
   readonly trees: readonly (Digest | undefined)[]
-  /** What sessions of one place have in common: where the last of them was, the next begins. */
-  readonly origin: string
+  /** What the session's record says was sent, perhaps by another process. */
+  readonly known?: { readonly tree: Digest | undefined; readonly packs: readonly Digest[] }
+  /** A folder that sessions have in common: where the last of them was, the next begins. */
+  readonly origin: string | undefined
 }
 
 /**
@@ -67,10 +69,11 @@ export class SentFiles {
     if (store.isTemporary) return undefined
     const wanted = [...new Set(trees)]
     const known = near.trees.some(tree => tree !== undefined && this.#layers.has(tree))
-    const first = known ? undefined : this.#first.get(near.origin)
+    const { origin } = near
+    const first = known || origin === undefined ? undefined : this.#first.get(origin)
     await first?.catch(() => {})
     const sending = this.#send(wanted, near, store, signal)
-    if (!known && first === undefined) this.#first.set(near.origin, sending)
+    if (!known && first === undefined && origin !== undefined) this.#first.set(origin, sending)
     return sending
   }
 
@@ -155,11 +158,14 @@ export class SentFiles {
     return true
   }
 
-  #nearest({ trees, origin }: Near, store: Store): readonly Layer[] {
+  #nearest({ trees, known: recorded, origin }: Near, store: Store): readonly Layer[] {
     for (const tree of trees) {
       const known = tree === undefined ? undefined : this.#layers.get(tree)
       if (known !== undefined) return known
     }
+    if (recorded?.tree !== undefined && recorded.packs.length > 0 && recorded.packs.length < 2 * mostLayers)
+      return [{ tree: recorded.tree, packs: recorded.packs, bytes: Number.MAX_SAFE_INTEGER }]
+    if (origin === undefined) return []
     try {
       return JSON.parse(readFileSync(this.#fileOf(origin, store), 'utf8')) as readonly Layer[]
     } catch {
@@ -177,6 +183,7 @@ export class SentFiles {
   }
 
   #keep({ origin }: Near, store: Store, layers: readonly Layer[]): void {
+    if (origin === undefined) return
     const path = this.#fileOf(origin, store)
     const temporary = `${path}.${newId()}`
     try {

@@ -93,7 +93,10 @@ export class Arrival implements Disposable {
       this.#missing.delete(came)
       if (kind === 'tree') {
         for (const child of childrenOf(this.#objects, came, content)) {
-          if (!this.#came.has(child) && !this.#isHere(child)) this.#missing.add(child)
+          // What is empty is known without being sent, and a store of git's has it all the same.
+          if (child === emptyBlob) this.#batch.put('blob', nothing)
+          else if (child === emptyTree) this.#batch.put('tree', nothing)
+          else if (!this.#came.has(child) && !this.#isHere(child)) this.#missing.add(child)
         }
       }
     }
@@ -112,6 +115,8 @@ export class Arrival implements Disposable {
     return id === emptyTree || id === emptyBlob || this.#objects.has(id)
   }
 }
+
+const nothing = Buffer.alloc(0)
 
 type Piece =
   | { readonly kind: ObjectKind; readonly content: Buffer; readonly id?: undefined }

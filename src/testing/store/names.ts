@@ -58,6 +58,24 @@ export function nameCases(open: OpenStore): ConformanceCase[] {
       await refused(store.sessions.tag('nobody', 'x'), 'unknown-session')
     },
 
+    async 'a tag is moved only from where it is, when asked so, however many try'({ store, other }) {
+      const first = Session.fromUserMessage('first')
+      await store.sessions.put(first, { tag: 'turn' })
+      const next = await Promise.all(
+        Array.from({ length: 8 }, (_, i) => store.sessions.put(first.fork().user(`next ${i}`))),
+      )
+      const beside = await other()
+      const ends = await Promise.allSettled(
+        next.map(({ id }, i) => (i % 2 ? store : beside).sessions.tag(id, 'turn', { from: first.id })),
+      )
+      assert.equal(ends.filter(({ status }) => status === 'fulfilled').length, 1)
+      const won = next[ends.findIndex(({ status }) => status === 'fulfilled')]
+      assert.equal((await beside.sessions.row('turn')).id, won?.id)
+      await refused(store.sessions.tag(first.id, 'turn', { from: first.id }), 'session-conflict')
+      await store.sessions.put(first, { tag: 'turn', onlyNew: true })
+      assert.equal((await store.sessions.row('turn')).id, won?.id)
+    },
+
     async 'deleting forgets the session and its tags, and leaves those that share its chunks'({ store }) {
       const session = talk(3)
       const fork = session.fork('kept')

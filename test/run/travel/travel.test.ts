@@ -1,10 +1,13 @@
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Agent } from '../../../src/flow/agent.ts'
+import { foldAt } from '../../../src/session/chain.ts'
 import { packsNamed } from '../../../src/session/fold.ts'
-import { Session } from '../../../src/session/session.ts'
+import { Session, valueFrom } from '../../../src/session/session.ts'
 import { openStore } from '../../../src/store/open.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
 import { tool } from '../../../src/tool/tool.ts'
@@ -36,7 +39,7 @@ describe.each(['SQLite', 'PostgreSQL'])('on a second machine with the store alon
     const one = machines.runtime('one', first)
     const start = Session.fromUserMessage('go').to('local', machines.pathOf('one', 'project'))
     const base = await one.run(
-      worker('base', [runs('mkdir -p a/b; echo base > a/b/base.txt; chmod 750 a')]),
+      worker('base', [runs('mkdir -p a/b none; : > a/empty; echo base > a/b/base.txt; chmod 750 a')]),
       start,
     )
     const [left, right] = base.forks(['left', 'right'])
@@ -46,6 +49,13 @@ describe.each(['SQLite', 'PostgreSQL'])('on a second machine with the store alon
 
     const two = machines.runtime('two', second())
     const [a, b] = [await two.sessions.get(ours.id), await two.sessions.get(theirs.id)]
+    await two.places.bring([foldAt(valueFrom(a).tip).tree], foldAt(valueFrom(a).tip).packs)
+    // Nothing is missing that git would look for, also what is empty.
+    const objects = machines.pathOf('two', 'kept', 'objects')
+    const fsck = spawnSync('git', ['--git-dir', objects, 'fsck', '--strict', '--no-dangling'], {
+      encoding: 'utf8',
+    })
+    if (!fsck.error) expect([fsck.stdout, fsck.status]).toEqual(['', 0])
     expect(a.verify()).toMatchObject({ ok: true })
     expect((await a.diff(b)).files.map(({ path, side }) => `${side} ${path}`)).toEqual([
       'ours ours.txt',
@@ -53,7 +63,7 @@ describe.each(['SQLite', 'PostgreSQL'])('on a second machine with the store alon
     ])
     const folder = machines.pathOf('two', 'out')
     await two.checkout(a, folder)
-    expect(readdirSync(folder).sort()).toEqual(['a', 'given.txt', 'ours.txt'])
+    expect(readdirSync(folder).sort()).toEqual(['a', 'given.txt', 'none', 'ours.txt'])
     expect([text(join(folder, 'given.txt')), text(join(folder, 'a/b/base.txt'))]).toEqual([
       'given\n',
       'base\n',
@@ -157,6 +167,41 @@ describe('what is sent to the store', () => {
     const other = machines.runtime('two', machines.copyStore('one', 'two'))
     await other.checkout(await other.sessions.get(second.id), machines.pathOf('two', 'out'))
     expect(readdirSync(machines.pathOf('two', 'out')).sort()).toEqual(['a', 'b'])
+  })
+
+  it('is sent again where the store has lost it, whatever this machine remembers', async () => {
+    await using machines = new Machines()
+    const url = `sqlite:${machines.pathOf('one', 'rath.db')}`
+    const project = machines.pathOf('one', 'project')
+    writeFileSync(join(project, 'given.txt'), 'given')
+    const start = Session.fromUserMessage('go').to('local', project)
+    const first = machines.runtime('one', url)
+    await first.run(worker('w', [writes('a', 'first')]), start)
+    await first.close()
+    {
+      using database = new DatabaseSync(machines.pathOf('one', 'rath.db'))
+      database.exec('DELETE FROM blob')
+    }
+    const again = machines.runtime('one', url)
+    const out = await again.run(worker('w', [writes('b', 'second')]), start.user('again'))
+    await again.close()
+    const two = machines.runtime('two', machines.copyStore('one', 'two'))
+    await two.checkout(await two.sessions.get(out.id), machines.pathOf('two', 'out'))
+    expect(readdirSync(machines.pathOf('two', 'out')).sort()).toEqual(['a', 'b', 'given.txt'])
+  })
+
+  it('is left alone by a collection once somebody has said that it is about to be named', async () => {
+    await using machines = new Machines()
+    const path = machines.pathOf('one', 'rath.db')
+    await using store = await openStore(`sqlite:${path}`)
+    const [wanted, other] = [await store.blobs.put('wanted'), await store.blobs.put('other')]
+    {
+      using database = new DatabaseSync(path)
+      database.exec('UPDATE blob SET written = 0')
+    }
+    expect(await store.blobs.keep?.([wanted, '0'.repeat(64)])).toBe(1)
+    expect(await store.gc()).toMatchObject({ blobs: 1 })
+    expect([await store.blobs.has(wanted), await store.blobs.has(other)]).toEqual([true, false])
   })
 
   it('does not hold a file in which a secret stands: it stays on the machine that has it', async () => {

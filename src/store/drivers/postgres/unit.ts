@@ -63,6 +63,13 @@ export class Unit implements RunTables {
 
   setTag(tag: string, session: string | null): void {
     this.tags.set(tag, session)
+    for (const [id, row] of this.#sessions) {
+      if (row.tags.includes(tag) !== (id === session))
+        this.#sessions.set(id, {
+          ...row,
+          tags: id === session ? [...row.tags, tag].sort() : row.tags.filter(one => one !== tag),
+        })
+    }
   }
 
   run(id: string): RunRow | undefined {
