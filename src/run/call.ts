@@ -21,7 +21,7 @@ import {
 } from './context.ts'
 import { EventStream, type RunEnd } from './event.ts'
 import { callAround, callInside, Scope, scopeIn } from './frame.ts'
-import { PendingSession, untilMade } from './pending-session.ts'
+import { PendingSession, type SessionInput, untilMade } from './pending-session.ts'
 import { keptLimits } from './replay/resume.ts'
 import { Run, runSetup } from './run.ts'
 import { defaultRuntime, type Runtime } from './runtime.ts'
@@ -44,9 +44,6 @@ export interface Callee {
   /** The structured output of a session that it made, where it promises one. */
   readonly outputOf?: ((session: Session) => Promise<unknown>) | undefined
 }
-
-/** What a layer is called with: a session, one that is still being made, or what a user says, which starts one. */
-export type SessionInput = Session | PendingSession | string | readonly PartInput[]
 
 /** The session that an input is or starts. */
 export function asSession(input: SessionInput): Session | PendingSession {

@@ -1,11 +1,17 @@
 import { RathError } from '../base/errors.ts'
 import { Session, sessionOf, valueFrom } from '../session/session.ts'
 import type { SessionStore } from '../store/spec.ts'
-import type { SessionInput } from './call.ts'
-import type { CallOptions } from './context.ts'
+import type { SessionInput } from './pending-session.ts'
 
 /** Something that is called with a session, such as an agent. */
-type Layer = (input: SessionInput, options?: CallOptions) => Promise<Session>
+type Layer<Options> = (input: SessionInput, options?: Options) => Promise<Session>
+
+/** Calls it in the runtime of the conversation. */
+type Call = <Options>(
+  layer: Layer<Options>,
+  input: SessionInput,
+  options: Options | undefined,
+) => Promise<Session>
 
 /**
  * One name for a conversation over many turns: every turn makes another session, and the name moves on to it, unless somebody else has moved it
@@ -14,14 +20,10 @@ type Layer = (input: SessionInput, options?: CallOptions) => Promise<Session>
 export class Conversation {
   readonly name: string
   readonly #sessions: SessionStore
-  readonly #call: (layer: Layer, input: SessionInput, options: CallOptions) => Promise<Session>
+  readonly #call: Call
   #opened: string | undefined
 
-  constructor(
-    name: string,
-    sessions: SessionStore,
-    call: (layer: Layer, input: SessionInput, options: CallOptions) => Promise<Session>,
-  ) {
+  constructor(name: string, sessions: SessionStore, call: Call) {
     this.name = name
     this.#sessions = sessions
     this.#call = call
@@ -44,10 +46,10 @@ export class Conversation {
   }
 
   /** One turn: opens the conversation, adds what a user says, calls an agent or another workflow with it, and saves what it made. */
-  async send(
-    layer: Layer,
+  async send<Options>(
+    layer: Layer<Options>,
     message: Parameters<Session['user']>[0],
-    options: CallOptions = {},
+    options?: Options,
   ): Promise<Session> {
     const session = await this.open()
     return this.save(await this.#call(layer, session.user(message), options))

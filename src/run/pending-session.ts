@@ -1,6 +1,7 @@
 import { cancelledError, onAbort } from '../base/abort.ts'
 import { RathError } from '../base/errors.ts'
 import type { Lineage } from '../session/lineage.ts'
+import type { PartInput } from '../session/part.ts'
 import type { Session } from '../session/session.ts'
 import type { EventStream, RunEvent } from './event.ts'
 
@@ -131,3 +132,6 @@ export function untilMade(pending: PendingSession, signal: AbortSignal): Promise
     pending.then(resolve, reject).finally(() => link[Symbol.dispose]())
   })
 }
+
+/** What a layer is called with: a session, one that is still being made, or what a user says, which starts one. */
+export type SessionInput = Session | PendingSession | string | readonly PartInput[]

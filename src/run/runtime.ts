@@ -10,12 +10,12 @@ import { createRedactor, type Redactor } from '../store/redact.ts'
 import type { GcOptions, GcReport, RunStore, Store, StoreOptions } from '../store/spec.ts'
 import { type ApprovalAnswer, decideApproval, openApprovals } from './approve/decide.ts'
 import { openReviews, type Reviewed, reviewEffect, type Unfinished } from './approve/review.ts'
-import type { SessionInput } from './call.ts'
 import { Conversation } from './conversation.ts'
 import { graphOf } from './graph/graph.ts'
 import { usualLease } from './journal.ts'
 import { Memories, type MemoriesOptions } from './memory/memories.ts'
 import { knownSecrets, openStore } from './open-store.ts'
+import type { SessionInput } from './pending-session.ts'
 import { Places } from './place/places.ts'
 import { filesIn } from './place/session-files.ts'
 import { loadRecord } from './replay/record.ts'
@@ -211,7 +211,7 @@ function runtimeWith(options: RuntimeOptions, places: Places): Runtime {
     },
     conversation: name =>
       new Conversation(name, runtime.sessions, (layer, input, callOptions) =>
-        layer(input, { ...callOptions, runtime }),
+        layer(input, { ...callOptions, runtime } as never),
       ),
     async resume(id, workflow, callOptions) {
       const given = { ...callOptions, runtime } as object

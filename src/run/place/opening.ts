@@ -1,16 +1,17 @@
+import { resolve } from 'node:path'
 import type { Digest } from '../../base/digest.ts'
 import { RathError } from '../../base/errors.ts'
+import { canonicalJson, type JsonObject } from '../../base/json.ts'
 import type { Sandbox, SandboxBackend, SandboxSpec } from '../../sandbox/spec.ts'
 import { foldAt, previousOf } from '../../session/chain.ts'
 import type { Chunk } from '../../session/chunk.ts'
 import { identityOf } from '../../session/identity.ts'
-import { filesLane, type Lane, rootLane } from '../../session/lane.ts'
+import { filesLane, isPlacedFolder, type Lane, laneBefore, rootLane } from '../../session/lane.ts'
 import { type Session, valueFrom } from '../../session/session.ts'
 import { HoldingCall } from './hold.ts'
 import { Place } from './place.ts'
 import type { PlaceFiles } from './place-files.ts'
-import { parentLane } from './place-key.ts'
-import { folderIn } from './placed-folder.ts'
+import { folderIn, type PlacedFolder } from './placed-folder.ts'
 import type { Workspaces } from './workspaces.ts'
 
 /** A session as it came here, whose record tells where it worked before this process began. */
@@ -230,4 +231,92 @@ async function orClosed<T>(sandbox: Sandbox, work: () => Promise<T>): Promise<T>
     await sandbox.close()
     throw error
   }
+}
+
+/** A place that is open or being opened, and who needs it. */
+export class OpenPlace {
+  readonly opening: Promise<Place>
+  /** The folder of a branch, whose files are kept: it can be laid out again. */
+  readonly isKept: boolean
+  /** Runs under way that use it. */
+  readonly runs = new Set<string>()
+  /** Once it is open. */
+  place: Place | undefined
+  readonly #placed = new WeakSet<Chunk>()
+  #tokens = 0
+
+  constructor(opening: Promise<Place>, isKept: boolean) {
+    this.opening = opening
+    this.isKept = isKept
+    opening.then(
+      place => {
+        this.place = place
+      },
+      () => {},
+    )
+  }
+
+  /** Whether this chunk is new here: sessions that hold it can use the place. */
+  isNewToken(placed: Chunk): boolean {
+    if (this.#placed.has(placed)) return false
+    this.#placed.add(placed)
+    this.#tokens++
+    return true
+  }
+
+  dropToken(): void {
+    this.#tokens--
+  }
+
+  /** What can be laid out again is needed by runs alone; anything else also by sessions that were placed there. */
+  get isUnused(): boolean {
+    return this.runs.size === 0 && (this.isKept || this.#tokens === 0)
+  }
+
+  async close(): Promise<void> {
+    // What could not be opened has nothing to close.
+    const place = await this.opening.catch(() => undefined)
+    await place?.close()
+  }
+}
+
+/** The chunk that says where a session works. */
+export function placementOf(session: Session): Chunk<'placement'> {
+  const placed = foldAt(valueFrom(session).tip).placement
+  if (placed !== undefined) return placed
+  throw new RathError(
+    'placement-missing',
+    "This session has no place to work in, so there are no files and no commands. Whoever starts it gives it one with session.to('local', './').",
+  )
+}
+
+/**
+ * Sessions whose placement says the same share a place. One that names no folder gets one of its own, shared by what came from the
+ * session that was placed: the chunk that placed it tells.
+ */
+export function placementKey(
+  placed: Chunk<'placement'>,
+  { openIn }: SandboxBackend,
+  known: PlacedFolder | undefined,
+): string {
+  const { backend, spec } = placed
+  if (spec === undefined) return canonicalJson([backend, null, identityOf(placed)])
+  return canonicalJson([backend, openIn === undefined ? spec : wholePath(spec, known)])
+}
+
+/** The place of the lane that a session works in: the placed folder itself, or a copy for the lane. */
+export function laneKey(placement: string, lane: Lane): string {
+  return isPlacedFolder(lane) ? placement : `${placement} ${filesLane(lane)}`
+}
+
+/** The lane whose files a copy for this one starts with. */
+export function parentLane(lane: Lane): Lane {
+  return filesLane(laneBefore(filesLane(lane)) ?? rootLane)
+}
+
+/** `./` and the folder that it is are one place. */
+function wholePath(spec: SandboxSpec, known: PlacedFolder | undefined): JsonObject {
+  const path = folderIn(spec)
+  const rest = typeof spec === 'string' ? {} : spec
+  return path === undefined ? rest : { ...rest, path: known?.path ?? resolve(path) }
 }

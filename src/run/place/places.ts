@@ -19,21 +19,23 @@ import { Capture } from './capture.ts'
 import { HoldingCall } from './hold.ts'
 import { refuseImported } from './home.ts'
 import { joinFiles } from './join.ts'
-import type { KeptFiles } from './kept-files.ts'
-import { OpenPlace } from './open-place.ts'
 import {
   attachedPlace,
   type Came,
   forkedPlace,
+  laneKey,
   lastSandbox,
   nativeFork,
+  OpenPlace,
+  parentLane,
   placedFolder,
+  placementKey,
+  placementOf,
   remoteCopy,
   remoteFork,
   treeOf,
 } from './opening.ts'
 import type { Place } from './place.ts'
-import { laneKey, parentLane, placementKey, placementOf } from './place-key.ts'
 import {
   checkWhereabouts,
   elsewhere,
@@ -46,7 +48,7 @@ import {
   specIn,
 } from './placed-folder.ts'
 import { SentFiles } from './sent-files.ts'
-import { Workspaces } from './workspaces.ts'
+import { type KeptFiles, Workspaces } from './workspaces.ts'
 
 export interface PlacesOptions {
   readonly sandboxes?: readonly SandboxBackend[] | undefined

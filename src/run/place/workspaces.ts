@@ -12,7 +12,6 @@ import { ownFolder } from '../../sandbox/workspace/scan.ts'
 import { Workspace } from '../../sandbox/workspace/workspace.ts'
 import type { FileChange } from '../../session/chunk.ts'
 import { homeFolder, privateFolder } from './home.ts'
-import type { KeptFiles } from './kept-files.ts'
 import { FolderLock, type Guard, PlaceFiles } from './place-files.ts'
 import { PlacedFolders } from './placed-folder.ts'
 
@@ -227,4 +226,15 @@ export class Workspaces implements KeptFiles {
 
 function usualFolder(): string {
   return join(homeFolder(), 'workspaces')
+}
+
+/** The files of sessions, by the digests that their chunks record. */
+export interface KeptFiles {
+  /** Where they are kept. */
+  readonly folder: string
+  has(tree: Digest): Promise<boolean>
+  /** How one tree differs from another. */
+  changes(from: Digest, to: Digest): Promise<readonly FileChange[]>
+  /** Makes a folder equal to a tree. What was there is kept; its tree is returned. */
+  checkout(tree: Digest, folder: string): Promise<Digest>
 }
