@@ -51,7 +51,7 @@ function answer({ messages, tools = [] }: Asked): Said {
   const choice = all.includes('It has ended.')
     ? 'none'
     : all.includes('Findings: only')
-      ? 'Attempts'
+      ? 'attempts'
       : 'researcher'
   return JSON.stringify({ reason: 'It is time.', choice })
 }
