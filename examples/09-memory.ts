@@ -13,14 +13,16 @@ const memory = { backend: 'local', path }
 
 const model = modelOr(scripted(['Then a pot of sencha it is.', 'Sencha, as always.']))
 const prompt = 'You take orders in a tea room that has sencha and darjeeling. Answer in one sentence.'
-const waiter = new Agent(prompt, { model, memory, builtins: false, commitOnForward: true })
+// Found by words, which need no model; with configure({ embed }) also by meaning.
+const words = { mode: 'words' } as const
+const waiter = new Agent(prompt, { model, memory, recall: words, builtins: false, commitOnForward: true })
 
 await waiter.remember('Ada takes no sugar.', { scope: 'user/ada', category: 'preference' })
 const first = await waiter(Session.fromUserMessage('Ada here. I would like a green tea, please.'))
 console.log(`today: ${first.text}`)
 
 // Another conversation, another agent: whoever names the same store shares it. What belongs to a user is recalled only where that is asked for.
-const recall = { scope: ['user/ada', 'session'] }
+const recall = { ...words, scope: ['user/ada', 'session'] }
 const colleague = new Agent(prompt, { model, memory, builtins: false, recall })
 const later = await colleague(Session.fromUserMessage('What tea does Ada like, and with sugar?'))
 console.log(`next week: ${later.text}`)

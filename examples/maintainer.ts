@@ -38,6 +38,7 @@ class Maintainer extends Workflow {
         model: models.coder,
         builtins: [...looking, 'edit_workspace_file', 'write_workspace_file'],
         memory: { backend: 'local', path: memory }, // what reviewers objected to before
+        recall: { mode: 'words' }, // by meaning with an embedding model: configure({ embed })
         policy: policy({ deny: [{ tool: '{edit,write}_workspace_file', when: { path: /^(\.git|\.env)/ } }] }),
       },
     )
