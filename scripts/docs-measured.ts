@@ -20,7 +20,7 @@ const lines: readonly (readonly [level: string, bench: string, line: string, our
     'tool round, history of 10 chunks',
     'openrath',
   ],
-  ['… behind 10,000 chunks', 'loop', 'tool round, history of 10000 chunks', 'openrath'],
+  ['… behind 10,000 chunks', 'loop', 'tool round, history of 10,000 chunks', 'openrath'],
   ['an effect on the record: `memory:`', 'journal', 'an effect, memory', 'through the door'],
   [
     '… that outlives the process and a power cut: SQLite, `full`',

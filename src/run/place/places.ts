@@ -6,7 +6,7 @@ import { SandboxRegistry } from '../../sandbox/registry.ts'
 import type { SandboxBackend } from '../../sandbox/spec.ts'
 import { emptyTree } from '../../sandbox/workspace/object.ts'
 import { backwards, foldAt, previousOf } from '../../session/chain.ts'
-import type { Chunk } from '../../session/chunk.ts'
+import type { Chunk, FileChange } from '../../session/chunk.ts'
 import type { JoinedFiles, JoinRequest } from '../../session/files.ts'
 import { workedIn } from '../../session/fold.ts'
 import { identityOf } from '../../session/identity.ts'
@@ -48,7 +48,7 @@ import {
   specIn,
 } from './placed-folder.ts'
 import { SentFiles } from './sent-files.ts'
-import { type KeptFiles, Workspaces } from './workspaces.ts'
+import { Workspaces } from './workspaces.ts'
 
 export interface PlacesOptions {
   readonly sandboxes?: readonly SandboxBackend[] | undefined
@@ -71,6 +71,17 @@ export interface Visit {
   readonly session: Session
   readonly run?: string | undefined
   readonly signal?: AbortSignal | undefined
+}
+
+/** The files of sessions, by the digests that their chunks record: what of `Workspaces` is for others. */
+interface KeptFiles {
+  /** Where they are kept. */
+  readonly folder: string
+  has(tree: Digest): Promise<boolean>
+  /** How one tree differs from another. */
+  changes(from: Digest, to: Digest): Promise<readonly FileChange[]>
+  /** Makes a folder equal to a tree. What was there is kept; its tree is returned. */
+  checkout(tree: Digest, folder: string): Promise<Digest>
 }
 
 /**

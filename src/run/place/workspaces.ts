@@ -19,7 +19,7 @@ import { PlacedFolders } from './placed-folder.ts'
  * What a runtime keeps of the files that its sessions work on: the trees, and the folders of branches. Both lie outside every workspace,
  * under `OPENRATH_HOME` or `~/.openrath`, and are made when first used.
  */
-export class Workspaces implements KeptFiles {
+export class Workspaces {
   readonly folder: string
   /** Which folder of this machine each placement stands for. */
   readonly placed: PlacedFolders
@@ -226,15 +226,4 @@ export class Workspaces implements KeptFiles {
 
 function usualFolder(): string {
   return join(homeFolder(), 'workspaces')
-}
-
-/** The files of sessions, by the digests that their chunks record. */
-export interface KeptFiles {
-  /** Where they are kept. */
-  readonly folder: string
-  has(tree: Digest): Promise<boolean>
-  /** How one tree differs from another. */
-  changes(from: Digest, to: Digest): Promise<readonly FileChange[]>
-  /** Makes a folder equal to a tree. What was there is kept; its tree is returned. */
-  checkout(tree: Digest, folder: string): Promise<Digest>
 }
