@@ -39,7 +39,6 @@ test('the two commands are there, and .ci/run runs the second as it is, as an or
     ['as an ordinary user', 'as_ordinary_user'],
     ['as root', 'bash -c "$command"'],
     ['as $(id -un)', 'bash -c "$command"'],
-    ['at full length', 'npm run --silent test:torture'],
   ])
   expect(script.trim().split('\n').at(-1)).toBe('main')
 })

@@ -75,7 +75,7 @@ test('an agent that writes and then runs in one turn always sees the file', asyn
 
 test('an agent whose session has no place reads what to do about it', async () => {
   const model = scripted([{ toolCalls: [{ name: 'run_shell_command', args: { cmd: 'ls' } }] }, 'I cannot.'])
-  const session = await new Agent('', { model })(Session.fromUserMessage('go'))
+  const session = await new Agent('', { model, builtins: true })(Session.fromUserMessage('go'))
   const [result] = session.chunks.filter(chunk => chunk.kind === 'tool-result')
   expect(result?.outcome).toMatchObject({
     kind: 'error',

@@ -81,7 +81,8 @@ sweep`
 /**
  * Runs a command and ends what it started. The first line of its standard error is the mark and a word: `started`, a number and a pipe,
  * or why not. The arguments: mark, workspace, folder, size of the standard input to be read or nothing, a file that holds it or nothing,
- * whether the container is ours, whether both streams end with the mark, and the command.
+ * whether the container is ours, whether both streams end with the mark, and the command. Where memory runs out, the kernel is to end the command
+ * and not the process that keeps the container.
  */
 export const commandScript = `
 _mark=$1
@@ -124,7 +125,7 @@ exec 3<<.
 _pipe=$(readlink /proc/$$/fd/3)
 printf '%s started %s\\n' "$_mark" "$_pipe" >&2
 exec 4>&2 2> /dev/null
-(exec "$@") 2>&4 4>&-
+(echo 500 > /proc/self/oom_score_adj; exec 2>&4 4>&-; exec "$@")
 _code=$?
 PATH=$PATH:/usr/bin:/bin
 sweep
