@@ -19,9 +19,9 @@ const limit = (isTorture ? 60 : 10) * minute
 const isQuick = process.env.OPENRATH_QUICK === '1'
 const starting = [
   'test/{cli,sandbox}/**',
-  'test/house/{docs,docs-site,examples,examples-live,format,node-version,package,package-installed,readme,types}.test.ts',
-  'test/**/*postgres{,-extend,-server}.test.ts',
-  'test/store/{torture/**,append.test.ts,sqlite-{changes,file,tail}.test.ts}',
+  'test/house/{docs,docs-site,examples,examples-live,first-lines,format,node-version,package,package-installed,readme,types}.test.ts',
+  'test/**/*postgres{,-append,-server}.test.ts',
+  'test/store/{torture/**,append.test.ts,sqlite-{changes,file}.test.ts}',
   'test/tool/{builtin,builtin-agent,mcp,mcp-http,mcp-official,shell-fuzz}.test.ts',
   'test/memory/{local,turns}.test.ts',
   'test/run/{travel/**,*{-files,-processes,-sandbox,-places,-off,-links,-limits,-code,-commands}.test.ts}',
