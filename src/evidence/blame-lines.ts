@@ -201,7 +201,7 @@ const largestRenamed = 1024 * 1024
 
 /**
  * Where a file that is new in a tree came from: one that went in the same step, with the same content or at least half of its lines.
- * Undefined when it was written anew.
+ * Undefined for a file that has no such origin.
  */
 function renamedFrom(objects: ObjectStore, before: Digest, after: Digest, path: string): string | undefined {
   const now = entryAt(objects, after, path)

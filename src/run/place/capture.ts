@@ -3,6 +3,7 @@ import type { ExecHandle, ExecOutput, ExecResult, Sandbox, SandboxFiles } from '
 import type { Drift, ToolEvidence } from '../../tool/tool-record.ts'
 import { HoldingCall } from './hold.ts'
 import type { Place } from './place.ts'
+import { viewOf } from './sight.ts'
 
 /** Changes that a chunk lists; the trees tell the rest. */
 const mostFiles = 1_000
@@ -172,21 +173,10 @@ interface Watcher {
 
 /** A sandbox as one call sees it: everything it changes is announced first. */
 function watched(sandbox: Sandbox, watcher: Watcher): Sandbox {
-  const { id, backend, cwd, capabilities, hostPath, interpreters } = sandbox
-  return {
-    id,
-    backend,
-    cwd,
-    capabilities,
-    ...(hostPath !== undefined && { hostPath }),
-    ...(interpreters && { interpreters }),
-    ...(sandbox.expose && { expose: (port: number) => sandbox.expose?.(port) as Promise<string> }),
+  return viewOf(sandbox, {
     files: watchedFiles(sandbox.files, watcher),
     exec: (command, options) => new AnnouncedExec(watcher.onCommand(), () => sandbox.exec(command, options)),
-    // A tool that closes it would close it for everybody.
-    close: async () => {},
-    [Symbol.asyncDispose]: async () => {},
-  }
+  })
 }
 
 function watchedFiles(files: SandboxFiles, { onTouch }: Watcher): SandboxFiles {

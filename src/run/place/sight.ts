@@ -7,6 +7,24 @@ import type { Seen } from '../entry.ts'
 /** Looks that are kept one by one; of a call that takes more, all files count. */
 const mostSeen = 200
 
+/** A sandbox as one call has it: with files and commands that somebody watches. */
+export function viewOf(sandbox: Sandbox, watched: Pick<Sandbox, 'files' | 'exec'>): Sandbox {
+  const { id, backend, cwd, capabilities, hostPath, interpreters } = sandbox
+  return {
+    id,
+    backend,
+    cwd,
+    capabilities,
+    ...(hostPath !== undefined && { hostPath }),
+    ...(interpreters && { interpreters }),
+    ...(sandbox.expose && { expose: (port: number) => sandbox.expose?.(port) as Promise<string> }),
+    ...watched,
+    // A tool that closes it would close it for everybody.
+    close: async () => {},
+    [Symbol.asyncDispose]: async () => {},
+  }
+}
+
 /** What one call looks at in its sandbox, each thing with the digest of what came back, so that somebody can tell later whether it still is so. */
 export class Sight {
   readonly #seen = new Map<string, Seen>()
@@ -17,24 +35,13 @@ export class Sight {
   /** The sandbox of the call, watched. */
   watch(sandbox: Sandbox): Sandbox {
     this.#isOpen = true
-    const { id, backend, cwd, capabilities, hostPath, interpreters } = sandbox
-    return {
-      id,
-      backend,
-      cwd,
-      capabilities,
-      ...(hostPath !== undefined && { hostPath }),
-      ...(interpreters && { interpreters }),
-      ...(sandbox.expose && { expose: (port: number) => sandbox.expose?.(port) as Promise<string> }),
+    return viewOf(sandbox, {
       files: this.#watchFiles(sandbox.files),
       exec: (command, options) => {
         this.#sawAll = true
         return sandbox.exec(command, options)
       },
-      // A tool that closes it would close it for everybody.
-      close: async () => {},
-      [Symbol.asyncDispose]: async () => {},
-    }
+    })
   }
 
   /** What was seen; `tree` is that of all files when the call began, if anybody knows it. Undefined when it never asked for its sandbox. */

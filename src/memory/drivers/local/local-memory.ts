@@ -81,7 +81,7 @@ function placeOf(spec: JsonObject, home: string): { readonly name: string; reado
   return { name: `local:${chosen}`, folder: resolve(home, '.openrath', 'memory', chosen) }
 }
 
-/** Makes the index anew when its words were divided in another way than they are now; whole or not at all. */
+/** Rebuilds the index when an older version of the tokenizer made it; all of it or nothing. */
 async function prepareIndex(db: Database): Promise<void> {
   const isCurrent = () => numberIn(db, 'tokenizer') === tokenizerVersion
   if (await db.read(isCurrent)) return
@@ -90,7 +90,7 @@ async function prepareIndex(db: Database): Promise<void> {
     const last = db.get("SELECT seq FROM sqlite_sequence WHERE name = 'change'")?.seq as number | undefined
     for (const table of ['tail', 'posting', 'segment', 'block', 'change']) db.run(`DELETE FROM ${table}`)
     setNumber(db, 'generation', numberIn(db, 'generation') + 1)
-    // As if nothing had ever been merged: everyone who has the store open loads it anew.
+    // As if nothing had ever been merged: everyone who has the store open reloads it.
     setNumber(db, 'merged', last ?? 0)
     const index = new WordIndex()
     for (const { n } of db.all('SELECT n FROM entry ORDER BY n')) {

@@ -89,7 +89,7 @@ export async function forgetEntries(
   )
 }
 
-/** Makes the index anew when its words were divided in another way than they are now; whole or not at all. */
+/** Rebuilds the index when an older version of the tokenizer made it; all of it or nothing. */
 export async function divideAnew(writing: Writing, tokenizer: number): Promise<void> {
   const { queries, place } = writing
   await lockPlace(writing)
