@@ -11,13 +11,12 @@ import { openSandboxBackend } from '../../../src/sandbox/drivers/opensandbox/dri
 import type { SandboxBackend } from '../../../src/sandbox/spec.ts'
 import { Session } from '../../../src/session/session.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
-import { tool } from '../../../src/tool/tool.ts'
 import { temporaryFolder } from '../../sandbox/make.ts'
 import { remoteHere } from '../../sandbox/remote-here.ts'
 import { boxProblem } from '../../sandbox/stand-in/box.ts'
 import { type Engine, startPodman } from '../../sandbox/stand-in/podman.ts'
 import { type StandIn, startStandIn } from '../../sandbox/stand-in/server.ts'
-import { runs, worker, writes } from './make.ts'
+import { publish, runs, worker, writes } from './make.ts'
 
 let podman: Engine | string = 'not started'
 let standIn: StandIn | undefined
@@ -129,18 +128,10 @@ describe.each(Object.keys(backends))('on %s', name => {
 
   it('a run that was cut off is resumed with its files, where the place itself is gone', async context => {
     const runtime = await runtimeWith(name, context)
-    const asks = tool({
-      name: 'publish',
-      description: 'Publishes.',
-      input: { type: 'object', properties: {} },
-      effect: 'external',
-      approval: true,
-      run: () => 'published',
-    })
     const made = () =>
       new Agent('Work.', {
         name: 'release',
-        tools: [asks],
+        tools: [publish],
         model: scripted([
           { toolCalls: [runs('mkdir -p notes; echo kept > notes/a.md') as never] },
           { toolCalls: [{ name: 'publish', args: {} }] },

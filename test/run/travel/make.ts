@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Agent } from '../../../src/flow/agent.ts'
 import { createRuntime, type Runtime } from '../../../src/run/runtime.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
+import { tool } from '../../../src/tool/tool.ts'
 import { temporaryFolder } from '../../sandbox/make.ts'
 
 /** Machines that share nothing but a store: each has a home and a project folder of its own. */
@@ -47,3 +48,13 @@ export const writes = (path: string, content: string) => ({
   args: { path, content },
 })
 export const runs = (cmd: string) => ({ name: 'run_shell_command', args: { cmd } })
+
+/** Waits for a person before it does anything. */
+export const publish = tool({
+  name: 'publish',
+  description: 'Publishes.',
+  input: { type: 'object', properties: {} },
+  effect: 'external',
+  approval: true,
+  run: () => 'published',
+})

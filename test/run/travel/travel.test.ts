@@ -10,9 +10,8 @@ import { packsNamed } from '../../../src/session/fold.ts'
 import { Session, valueFrom } from '../../../src/session/session.ts'
 import { openStore } from '../../../src/store/open.ts'
 import { scripted } from '../../../src/testing/scripted.ts'
-import { tool } from '../../../src/tool/tool.ts'
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
-import { Machines, runs, worker, writes } from './make.ts'
+import { Machines, publish, runs, worker, writes } from './make.ts'
 
 let server: PostgresServer | undefined
 beforeAll(async () => {
@@ -82,18 +81,10 @@ describe.each(['SQLite', 'PostgreSQL'])('on a second machine with the store alon
   it('a run that waited for an answer is resumed, with the files as it left them', async () => {
     await using machines = new Machines()
     const [first, second] = await stores(kind, machines)
-    const asks = tool({
-      name: 'publish',
-      description: 'Publishes.',
-      input: { type: 'object', properties: {} },
-      effect: 'external',
-      approval: true,
-      run: () => 'published',
-    })
     const made = () =>
       new Agent('Work.', {
         name: 'release',
-        tools: [asks],
+        tools: [publish],
         model: scripted([
           { toolCalls: [writes('notes.md', '# Notes\n') as never] },
           { toolCalls: [{ name: 'publish', args: {} }] },
